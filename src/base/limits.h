@@ -1,0 +1,40 @@
+// Every limit on things that come from outside and can grow, in one place. A limit is checked where the thing
+// enters, and the message names the value found and the limit.
+#pragma once
+
+#include <cstdint>
+
+namespace spillway::limits {
+
+// GGUF. A 200 B-parameter model has about 1,500 tensors and 60 metadata keys; its vocabulary arrays hold up to
+// 300,000 strings. Each limit leaves two to three orders of magnitude.
+inline constexpr uint64_t kMaxTensors = 1 << 20;
+inline constexpr uint64_t kMaxMetadataKeys = 1 << 16;
+inline constexpr uint64_t kMaxNameBytes = 1 << 16;        // the format's own bound on key length
+inline constexpr uint64_t kMaxArrayLength = 1 << 26;
+inline constexpr uint32_t kMaxArrayDepth = 8;             // arrays of arrays
+inline constexpr uint32_t kMaxDims = 4;
+inline constexpr uint64_t kMaxAlignment = 1 << 20;
+inline constexpr uint32_t kMaxShards = 1024;
+
+// Models.
+inline constexpr uint32_t kMaxLayers = 1024;
+inline constexpr uint32_t kMaxExperts = 4096;
+inline constexpr uint32_t kMaxExpertsUsed = 256;
+inline constexpr uint32_t kMaxHiddenLength = 1 << 20;
+inline constexpr uint32_t kMaxVocabulary = 1 << 24;
+inline constexpr uint32_t kMaxContext = 1 << 24;
+
+// Text.
+inline constexpr uint64_t kMaxTextBytes = uint64_t{1} << 30;      // a prompt
+inline constexpr uint64_t kMaxTemplateBytes = 1 << 20;
+inline constexpr uint32_t kMaxTemplateDepth = 128;                // nested blocks, expressions, macro calls
+inline constexpr uint64_t kMaxTemplateSteps = 20'000'000;         // evaluated nodes: stops endless templates
+inline constexpr uint64_t kMaxTemplateOutputBytes = 256 << 20;
+
+// Running.
+inline constexpr uint32_t kMaxThreads = 1024;
+inline constexpr uint32_t kMaxUbatch = 1 << 16;
+inline constexpr uint32_t kMaxStopStrings = 64;
+
+}  // namespace spillway::limits
