@@ -19,6 +19,7 @@ struct Error {
     kNoMemory,     // it does not fit
     kIo,           // the operating system refused
     kCancelled,    // the caller asked to stop
+    kRefused,      // a rule that came with the model forbids the request: its chat template raised
   };
   Kind kind = Kind::kInvalid;
   std::string message;
