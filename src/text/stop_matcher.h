@@ -1,8 +1,9 @@
-// Finds stop strings in text that arrives in pieces, wherever the cuts fall: nothing of a stop string is ever given
-// out, only a tail that could still become one is held back, and finish() gives out what was held for nothing.
+// Finds stop strings in text that arrives in pieces, wherever the cuts fall: nothing of a stop string is ever
+// given out, only a tail that could still become one is held back, and finish() gives out what was held for
+// nothing.
 //
-// The result does not depend on the cuts: text is looked at byte by byte, the stop string that is complete first wins,
-// and of several complete at the same byte the longest.
+// The result does not depend on the cuts: text is looked at byte by byte, the stop string that is complete
+// first wins, and of several complete at the same byte the longest.
 #pragma once
 
 #include <optional>
@@ -26,7 +27,8 @@ class StopMatcher {
     std::optional<size_t> stop;  // index of the stop string that was found: the text ends here
   };
 
-  // Pieces are whole characters (text/stream_decoder.h), and so is what comes out. After a stop: nothing more.
+  // Pieces are whole characters (text/stream_decoder.h), and so is what comes out. After a stop: nothing
+  // more.
   Output push(std::string_view piece);
 
   // The end of the stream: what was held.

@@ -1,6 +1,7 @@
-// Token ids to text while they are made: every piece ends at a whole character, and the pieces joined are what the
-// finished text is. A byte that can no longer become part of a character is replaced by U+FFFD, one for each maximal
-// part of a character (the practice that the Unicode Standard recommends, section 3.9), as soon as that is certain.
+// Token ids to text while they are made: every piece ends at a whole character, and the pieces joined are
+// what the finished text is. A byte that can no longer become part of a character is replaced by U+FFFD, one
+// for each maximal part of a character (the practice that the Unicode Standard recommends, section 3.9), as
+// soon as that is certain.
 #pragma once
 
 #include <cstdint>

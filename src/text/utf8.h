@@ -1,5 +1,5 @@
-// UTF-8, byte by byte, as the Unicode Standard defines it (table 3-7): no overlong forms, no surrogates, nothing above
-// U+10FFFF.
+// UTF-8, byte by byte, as the Unicode Standard defines it (table 3-7): no overlong forms, no surrogates,
+// nothing above U+10FFFF.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace text {
 enum class Utf8Status {
   kComplete,    // `length` bytes are a character
   kIncomplete,  // the text ends inside what may become a character: `length` bytes, all that is left
-  kInvalid,     // `length` bytes (at least 1) can't be part of any: a maximal part, or a byte that starts none
+  kInvalid,  // `length` bytes (at least 1) can't be part of any: a maximal part, or a byte that starts none
 };
 
 struct Utf8Step {

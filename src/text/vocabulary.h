@@ -1,7 +1,7 @@
-// The vocabulary of a model: what a GGUF file says about its tokens, checked once, and the questions that everybody
-// asks of it. Key names and meanings follow the GGUF specification ("tokenizer.ggml.*"); which token texts end a
-// generation, and which special tokens are recognised by their text when the file names no id, follows llama.cpp, as
-// published files rely on it.
+// The vocabulary of a model: what a GGUF file says about its tokens, checked once, and the questions that
+// everybody asks of it. Key names and meanings follow the GGUF specification ("tokenizer.ggml.*"); which
+// token texts end a generation, and which special tokens are recognised by their text when the file names no
+// id, follows llama.cpp, as published files rely on it.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ enum class TokenType : uint8_t {
   kControl = 3,      // never made from text unless EncodeOptions::parse_special; not shown by default
   kUserDefined = 4,  // always matched in text, before anything else; shown
   kUnused = 5,
-  kByte = 6,         // "<0xXX>": one byte
+  kByte = 6,  // "<0xXX>": one byte
 };
 
 // The ids of tokens with a role. Absent where the file names none.
@@ -41,8 +41,10 @@ struct VocabularyData {
   std::vector<int32_t> types;       // empty, or at least one per token
   std::vector<std::string> merges;  // "left right", best first; required for "gpt2" and "gemma4"
   SpecialIds ids;
-  std::vector<uint32_t> end_of_generation;  // further ids that end a generation (".eos_token_ids" and the like)
-  std::optional<bool> add_bos, add_eos, add_space_prefix, remove_extra_whitespaces;  // absent: the kind's default
+  std::vector<uint32_t>
+      end_of_generation;  // further ids that end a generation (".eos_token_ids" and the like)
+  std::optional<bool> add_bos, add_eos, add_space_prefix,
+      remove_extra_whitespaces;  // absent: the kind's default
 };
 
 // A merge as two token texts. The views point into the Vocabulary.
@@ -53,8 +55,8 @@ struct Merge {
 // Immutable; may be read from any number of threads.
 class Vocabulary {
  public:
-  // Errors: kInvalid names the key ("tokenizer.ggml.merges[17]"), the value found and what is needed; kUnsupported
-  // names a kind that this program has no encoder for.
+  // Errors: kInvalid names the key ("tokenizer.ggml.merges[17]"), the value found and what is needed;
+  // kUnsupported names a kind that this program has no encoder for.
   static Result<Vocabulary> create(VocabularyData data);
 
   enum class Kind { kByteLevelBpe, kSentencePieceBpe, kSentencePieceRanks };
@@ -64,10 +66,18 @@ class Vocabulary {
   uint32_t size() const { return static_cast<uint32_t>(data_.tokens.size()); }
 
   // Requires: id < size() for each of these.
-  std::string_view text(uint32_t id) const { return data_.tokens[id]; }  // as in the file, not the bytes it stands for
+  std::string_view text(uint32_t id) const {
+    return data_.tokens[id];
+  }  // as in the file, not the bytes it stands for
   TokenType type(uint32_t id) const { return types_[id]; }
   float score(uint32_t id) const { return data_.scores.empty() ? 0.0f : data_.scores[id]; }
-  bool is_control(uint32_t id) const { return types_[id] == TokenType::kControl || types_[id] == TokenType::kUnknown; }
+  bool is_control(uint32_t id) const {
+    return types_[id] == TokenType::kControl || types_[id] == TokenType::kUnknown;
+  }
+  // Whether readers of the output should not see it: a control token, but for those that mark the parts of an
+  // answer
+  // ("<|channel|>"), which whoever splits the answer needs to see.
+  bool is_hidden(uint32_t id) const { return is_control(id) && !is_shown_control(id); }
 
   // False for an id past the vocabulary (a padding row of the model).
   bool is_end_of_generation(int64_t id) const;
@@ -98,6 +108,7 @@ class Vocabulary {
   Result<void> read_merges();
   void index_tokens();
   void find_special_tokens();
+  bool is_shown_control(uint32_t id) const;
   Result<void> set_flags();
 
   VocabularyData data_;
@@ -105,7 +116,8 @@ class Vocabulary {
   std::vector<TokenType> types_;
   std::vector<Merge> merges_;
   std::unordered_map<std::string_view, uint32_t> index_;
-  std::vector<uint32_t> end_of_generation_;
+  std::vector<uint32_t> end_of_generation_;  // ascending
+  std::vector<uint32_t> shown_controls_;     // ascending
   bool add_bos_ = false, add_eos_ = false, add_space_prefix_ = false;
   std::vector<std::string> warnings_;
 
