@@ -6,6 +6,7 @@
 // first wins, and of several complete at the same byte the longest.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
