@@ -4,9 +4,6 @@
 namespace spillway::cpu {
 namespace {
 
-// The highest set whose table this build contains; raise it, and add the case below, when a table arrives.
-constexpr InstructionSet kBuilt = InstructionSet::kScalar;
-
 // The compiler's run-time test reads cpuid and, for the wide registers, whether the operating system saves
 // them.
 InstructionSet processor_set() {
@@ -27,11 +24,15 @@ InstructionSet processor_set() {
 
 InstructionSet best_instruction_set() {
   static const InstructionSet best = processor_set();
-  return best < kBuilt ? best : kBuilt;
+  return best;
 }
 
 const Kernels& kernels(InstructionSet set) {
   SW_ASSERT(set <= best_instruction_set());
+#if defined(__x86_64__)
+  if (set == InstructionSet::kAvx512) return avx512_kernels();
+  if (set == InstructionSet::kAvx2) return avx2_kernels();
+#endif
   return scalar_kernels();
 }
 

@@ -1,0 +1,16 @@
+// The table for AVX2 with F16C. Compiled for that instruction set.
+#if defined(__x86_64__)
+#include "backend/cpu/lanes_avx2.h"
+//
+#include "backend/cpu/vector_table.h"
+
+namespace spillway::cpu {
+
+const Kernels& avx2_kernels() {
+  static constexpr Kernels kTable = vector_table("avx2");
+  return kTable;
+}
+
+}  // namespace spillway::cpu
+
+#endif

@@ -1,0 +1,17 @@
+// The table for AVX-512 (F, BW, VL, DQ, and VNNI in the quantized products). Compiled for that instruction
+// set.
+#if defined(__x86_64__)
+#include "backend/cpu/lanes_avx512.h"
+//
+#include "backend/cpu/vector_table.h"
+
+namespace spillway::cpu {
+
+const Kernels& avx512_kernels() {
+  static constexpr Kernels kTable = vector_table("avx512");
+  return kTable;
+}
+
+}  // namespace spillway::cpu
+
+#endif

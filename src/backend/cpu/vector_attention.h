@@ -1,0 +1,377 @@
+// Attention and the KV store over 16 lanes (docs/numerics.md, "Attention").
+//
+// Scores: a lane owns a position, since keys lie as [position/16][d][position%16]; values: a lane owns an
+// output value. Up to four queries form a tile that loads (and widens) each key and value once. Queries go in
+// batches, and all tiles of a batch run over one chunk of 128 positions before the next chunk, so that the
+// chunk stays in the first- and second-level cache. Widening a chunk of halves into scratch once per batch
+// was tried on paper only: a tile of four spends 1 conversion per 4 products and sums, about what the larger
+// scratch costs in cache traffic.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/kernels.h"
+#include "numerics/attention.h"
+
+namespace spillway::cpu {
+namespace {
+
+constexpr uint32_t kChunk = numerics::kAttentionChunk;
+constexpr uint32_t kChunkGroups = kChunk / 16;
+constexpr uint32_t kChunkPages = kChunk / kPagePositions;
+constexpr uint32_t kTileQueries = 4;
+constexpr uint32_t kBatchQueries = 64;  // 64 scaled queries of 128 values are 32 KiB
+
+// Widest power of two that keeps `tile` times it in registers.
+constexpr uint32_t side_by_side(uint32_t tile) {
+  uint32_t n = 8;
+  while (n > 1 && n * tile > kAccumulators) n /= 2;
+  return n;
+}
+
+SW_INLINE F32x16 load_stored(const float* p) { return load(p); }
+SW_INLINE F32x16 load_stored(const uint16_t* p) { return load_f16(p); }
+SW_INLINE F32x16 load_stored_n(const float* p, uint32_t n) { return load_n(p, n); }
+SW_INLINE F32x16 load_stored_n(const uint16_t* p, uint32_t n) { return load_f16_n(p, n); }
+
+// One head's part of one chunk. Groups and pages without a key in use repeat one that has, so that they can
+// be read.
+template <class Stored>
+struct ChunkData {
+  const Stored* keys[kChunkGroups];   // each [d][16]
+  const Stored* values[kChunkPages];  // each [position % 32][value_length]
+};
+
+// A query of the batch: what is known of it between chunks. `out` gathers the sum of weighted values.
+struct QueryState {
+  const float* scaled;  // (key_length)
+  float* out;
+  uint32_t first_key, end_key;
+  float m, l;
+  bool any;
+};
+
+// A query's part in the current tile; begin..end are positions within the chunk.
+struct TileQuery {
+  QueryState* state;
+  float* p;    // (128) scores, then weights
+  float* sum;  // (value_length) weighted values of the chunk
+  uint32_t begin, end;
+  float mc, lc;
+};
+
+// Scores of groups first..last-1 (and of those that share a step with them) into p.
+template <uint32_t kTile, class Stored>
+void score_groups(const ChunkData<Stored>& chunk, uint32_t key_length, uint32_t first, uint32_t last,
+                  const TileQuery* tile) {
+  constexpr uint32_t kAtOnce = side_by_side(kTile);
+  for (uint32_t g = first / kAtOnce * kAtOnce; g < last; g += kAtOnce) {
+    F32x16 acc[kTile][kAtOnce];
+#pragma GCC unroll 4
+    for (uint32_t t = 0; t < kTile; ++t)
+#pragma GCC unroll 8
+      for (uint32_t k = 0; k < kAtOnce; ++k) acc[t][k] = zero();
+    const float* q[kTile];
+    for (uint32_t t = 0; t < kTile; ++t) q[t] = tile[t].state->scaled;
+    const Stored* keys[kAtOnce];
+    for (uint32_t k = 0; k < kAtOnce; ++k) keys[k] = chunk.keys[g + k];
+    for (uint32_t d = 0; d < key_length; ++d) {
+      F32x16 query[kTile];
+#pragma GCC unroll 4
+      for (uint32_t t = 0; t < kTile; ++t) query[t] = splat(q[t][d]);
+#pragma GCC unroll 8
+      for (uint32_t k = 0; k < kAtOnce; ++k) {
+        const F32x16 key = load_stored(keys[k] + size_t{d} * 16);
+#pragma GCC unroll 4
+        for (uint32_t t = 0; t < kTile; ++t) acc[t][k] = acc[t][k] + query[t] * key;
+      }
+    }
+#pragma GCC unroll 4
+    for (uint32_t t = 0; t < kTile; ++t)
+#pragma GCC unroll 8
+      for (uint32_t k = 0; k < kAtOnce; ++k) store(tile[t].p + (g + k) * 16, acc[t][k]);
+  }
+}
+
+// Scores to weights: maximum, exp, sum. Weights of masked positions are not written.
+SW_INLINE void weigh(TileQuery& t) {
+  const uint32_t first = t.begin / 16, last = (t.end + 15) / 16;
+  const auto mask_of = [&](uint32_t g) {
+    const uint32_t from = g == first ? t.begin % 16 : 0;
+    const uint32_t to = t.end - g * 16 < 16 ? t.end - g * 16 : 16;
+    return first_lanes(to) & !first_lanes(from);
+  };
+  const F32x16 lowest = splat(-__builtin_inff());
+  F32x16 m = lowest;
+  for (uint32_t g = first; g < last; ++g) m = max_select(select(mask_of(g), load(t.p + g * 16), lowest), m);
+  t.mc = fold_max(m);
+  const F32x16 top = splat(t.mc);
+  F32x16 lanes = zero();
+  for (uint32_t g = first; g < last; ++g) {
+    const F32x16 p = keep(mask_of(g), exp(load(t.p + g * 16) - top));
+    lanes = lanes + p;
+    store(t.p + g * 16, p);
+  }
+  t.lc = fold_sum(lanes);
+}
+
+// sum += p * value over positions begin..end-1 for the kRegisters*16 (or, where kTail, the first n) values
+// from v.
+template <uint32_t kTile, uint32_t kRegisters, bool kTail, class Stored>
+SW_INLINE void add_values(const ChunkData<Stored>& chunk, uint32_t value_length, uint32_t v, uint32_t n,
+                          uint32_t begin, uint32_t end, const TileQuery* tile) {
+  F32x16 acc[kTile][kRegisters];
+  const float* p[kTile];
+#pragma GCC unroll 4
+  for (uint32_t t = 0; t < kTile; ++t) {
+    p[t] = tile[t].p;
+#pragma GCC unroll 8
+    for (uint32_t k = 0; k < kRegisters; ++k)
+      acc[t][k] = kTail ? load_n(tile[t].sum + v, n) : load(tile[t].sum + v + k * 16);
+  }
+  for (uint32_t i = begin; i < end;) {
+    const uint32_t page = i / kPagePositions;
+    const uint32_t stop = (page + 1) * kPagePositions < end ? (page + 1) * kPagePositions : end;
+    const Stored* value = chunk.values[page] + size_t{i % kPagePositions} * value_length + v;
+    for (; i < stop; ++i, value += value_length) {
+      F32x16 weight[kTile];
+#pragma GCC unroll 4
+      for (uint32_t t = 0; t < kTile; ++t) weight[t] = splat(p[t][i]);
+#pragma GCC unroll 8
+      for (uint32_t k = 0; k < kRegisters; ++k) {
+        const F32x16 x = kTail ? load_stored_n(value, n) : load_stored(value + k * 16);
+#pragma GCC unroll 4
+        for (uint32_t t = 0; t < kTile; ++t) acc[t][k] = acc[t][k] + weight[t] * x;
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (uint32_t t = 0; t < kTile; ++t)
+#pragma GCC unroll 8
+    for (uint32_t k = 0; k < kRegisters; ++k) {
+      if constexpr (kTail)
+        store_n(tile[t].sum + v, acc[t][k], n);
+      else
+        store(tile[t].sum + v + k * 16, acc[t][k]);
+    }
+}
+
+template <uint32_t kTile, class Stored>
+void weighted_values(const ChunkData<Stored>& chunk, uint32_t value_length, uint32_t begin, uint32_t end,
+                     const TileQuery* tile) {
+  if (begin >= end) return;
+  constexpr uint32_t kAtOnce = side_by_side(kTile);
+  uint32_t v = 0;
+  for (; value_length - v >= kAtOnce * 16; v += kAtOnce * 16)
+    add_values<kTile, kAtOnce, false>(chunk, value_length, v, 0, begin, end, tile);
+  if constexpr (kAtOnce == 8)
+    for (; value_length - v >= 64; v += 64)
+      add_values<kTile, 4, false>(chunk, value_length, v, 0, begin, end, tile);
+  for (; value_length - v >= 16; v += 16)
+    add_values<kTile, 1, false>(chunk, value_length, v, 0, begin, end, tile);
+  if (v < value_length)
+    add_values<kTile, 1, true>(chunk, value_length, v, value_length - v, begin, end, tile);
+}
+
+// y = flush(y * a + x * b), n values.
+SW_INLINE void blend(float* y, F32x16 a, const float* x, F32x16 b, uint32_t count) {
+  for_lanes(
+      count, [=](uint32_t i) { store(y + i, flush(load(y + i) * a + flush(load(x + i)) * b)); },
+      [=](uint32_t i, uint32_t n) {
+        store_n(y + i, flush(load_n(y + i, n) * a + flush(load_n(x + i, n)) * b), n);
+      });
+}
+
+// Takes a chunk's result into a query's state.
+SW_INLINE void combine(const TileQuery& t, uint32_t value_length) {
+  QueryState& s = *t.state;
+  if (!s.any) {
+    s.any = true;
+    s.m = t.mc;
+    s.l = t.lc;
+    return quantize_f32(t.sum, value_length, s.out);  // flush(sum)
+  }
+  const float top = t.mc > s.m ? t.mc : s.m;
+  const F32x16 a = exp(splat(s.m - top)), b = exp(splat(t.mc - top));
+  s.l = s.l * first(a) + t.lc * first(b);
+  s.m = top;
+  blend(s.out, a, t.sum, b, value_length);
+}
+
+template <uint32_t kTile, class Stored>
+void run_tile(const ChunkData<Stored>& chunk, const KvView& kv, TileQuery* tile) {
+  uint32_t first = kChunk, last = 0;         // any of them
+  uint32_t all_begin = 0, all_end = kChunk;  // all of them
+  for (uint32_t t = 0; t < kTile; ++t) {
+    first = tile[t].begin < first ? tile[t].begin : first;
+    last = tile[t].end > last ? tile[t].end : last;
+    all_begin = tile[t].begin > all_begin ? tile[t].begin : all_begin;
+    all_end = tile[t].end < all_end ? tile[t].end : all_end;
+    for_lanes(
+        kv.value_length, [&](uint32_t i) { store(tile[t].sum + i, zero()); },
+        [&](uint32_t i, uint32_t n) { store_n(tile[t].sum + i, zero(), n); });
+  }
+  score_groups<kTile>(chunk, kv.key_length, first / 16, (last + 15) / 16, tile);
+  for (uint32_t t = 0; t < kTile; ++t) weigh(tile[t]);
+  // A key that only some of the queries see is added for those alone: its value might be an infinity, and 0
+  // times that is not 0. The order of each query's keys stays ascending.
+  const uint32_t common_begin = all_begin < all_end ? all_begin : last;
+  const uint32_t common_end = all_begin < all_end ? all_end : last;
+  for (uint32_t t = 0; kTile > 1 && t < kTile; ++t) {
+    const uint32_t end = tile[t].end < common_begin ? tile[t].end : common_begin;
+    weighted_values<1>(chunk, kv.value_length, tile[t].begin, end, tile + t);
+  }
+  weighted_values<kTile>(chunk, kv.value_length, common_begin, common_end, tile);
+  for (uint32_t t = 0; kTile > 1 && t < kTile; ++t)
+    weighted_values<1>(chunk, kv.value_length, common_end, tile[t].end, tile + t);
+  for (uint32_t t = 0; t < kTile; ++t) combine(tile[t], kv.value_length);
+}
+
+// Floats of scratch: the scaled queries of a batch, and scores and sums of a tile.
+inline size_t attention_scratch_bytes(uint32_t head_length) {
+  const size_t padded = (size_t{head_length} + 15) / 16 * 16;
+  return (kBatchQueries * padded + kTileQueries * (kChunk + padded)) * sizeof(float);
+}
+
+template <class Stored>
+void attend_batch(const KvView& kv, uint32_t kv_head, const AttentionQuery* queries, uint32_t n,
+                  AttentionParams params, float* scratch) {
+  const size_t padded_key = (size_t{kv.key_length} + 15) / 16 * 16;
+  const size_t padded_value = (size_t{kv.value_length} + 15) / 16 * 16;
+  float* tile_space = scratch + n * padded_key;
+  QueryState states[kBatchQueries];
+  uint32_t first_key = UINT32_MAX, end_key = 0;
+  const F32x16 scale = splat(params.scale);
+  for (uint32_t i = 0; i < n; ++i) {
+    const AttentionQuery& query = queries[i];
+    float* scaled = scratch + i * padded_key;
+    for_lanes(
+        kv.key_length, [&](uint32_t d) { store(scaled + d, flush(load(query.q + d) * scale)); },
+        [&](uint32_t d, uint32_t left) { store(scaled + d, flush(load_n(query.q + d, left) * scale)); });
+    states[i] = {scaled, query.out, query.first_key, query.end_key, 0.0f, 0.0f, false};
+    if (query.first_key >= query.end_key) continue;
+    first_key = query.first_key < first_key ? query.first_key : first_key;
+    end_key = query.end_key > end_key ? query.end_key : end_key;
+  }
+
+  const size_t key_head = size_t{kv_head} * kPagePositions * kv.key_length;
+  const size_t value_head = size_t{kv_head} * kPagePositions * kv.value_length;
+  for (uint32_t origin = first_key / kChunk * kChunk; origin < end_key; origin += kChunk) {
+    // Queries that have a key in this chunk, and the groups that any of them needs.
+    TileQuery active[kBatchQueries];
+    uint32_t n_active = 0, first = kChunk, last = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint32_t from = states[i].first_key > origin ? states[i].first_key - origin : 0;
+      const uint32_t to = states[i].end_key <= origin           ? 0
+                          : states[i].end_key - origin < kChunk ? states[i].end_key - origin
+                                                                : kChunk;
+      if (from >= to) continue;
+      active[n_active++] = {states + i, nullptr, nullptr, from, to, 0.0f, 0.0f};
+      first = from < first ? from : first;
+      last = to > last ? to : last;
+    }
+    if (n_active == 0) continue;
+
+    ChunkData<Stored> chunk;
+    for (uint32_t g = 0; g < kChunkGroups; ++g) {
+      const uint32_t used = g<first / 16 ? first / 16 : g>(last - 1) / 16 ? (last - 1) / 16 : g;
+      const uint32_t position = origin + used * 16;
+      chunk.keys[g] = static_cast<const Stored*>(kv.key_pages[position / kPagePositions]) + key_head +
+                      size_t{position % kPagePositions} * kv.key_length;
+    }
+    for (uint32_t p = first / kPagePositions; p <= (last - 1) / kPagePositions; ++p)
+      chunk.values[p] = static_cast<const Stored*>(kv.value_pages[origin / kPagePositions + p]) + value_head;
+
+    for (uint32_t i = 0; i < n_active;) {
+      const uint32_t tile = n_active - i >= 4 ? 4 : n_active - i >= 2 ? 2 : 1;
+      for (uint32_t t = 0; t < tile; ++t) {
+        active[i + t].p = tile_space + t * kChunk;
+        active[i + t].sum = tile_space + kTileQueries * kChunk + t * padded_value;
+      }
+      if (tile == 4) run_tile<4>(chunk, kv, active + i);
+      if (tile == 2) run_tile<2>(chunk, kv, active + i);
+      if (tile == 1) run_tile<1>(chunk, kv, active + i);
+      i += tile;
+    }
+  }
+
+  for (uint32_t i = 0; i < n; ++i) {
+    QueryState& s = states[i];
+    F32x16 a = splat(1.0f);
+    if (s.any && params.sink != nullptr) {
+      const float sink = *params.sink;
+      const float top = sink > s.m ? sink : s.m;
+      a = exp(splat(s.m - top));
+      s.l = s.l * first(a) + first(exp(splat(sink - top)));
+    }
+    const F32x16 r = reciprocal(splat(s.l));
+    const auto finish = [=](F32x16 v) {
+      if (params.sink != nullptr) v = flush(v * a);
+      return v * r;
+    };
+    for_lanes(
+        kv.value_length, [&](uint32_t d) { store(s.out + d, s.any ? finish(load(s.out + d)) : zero()); },
+        [&](uint32_t d, uint32_t left) {
+          store_n(s.out + d, s.any ? finish(load_n(s.out + d, left)) : zero(), left);
+        });
+  }
+}
+
+void attention(const KvView& kv, uint32_t kv_head, std::span<const AttentionQuery> queries,
+               AttentionParams params, Scratch scratch) {
+  auto* space = reinterpret_cast<float*>(scratch.data);
+  const AttentionQuery* all = queries.data();
+  const auto count = static_cast<uint32_t>(queries.size());
+  for (uint32_t i = 0; i < count; i += kBatchQueries) {
+    const uint32_t n = count - i < kBatchQueries ? count - i : kBatchQueries;
+    if (kv.type == KvType::kF16)
+      attend_batch<uint16_t>(kv, kv_head, all + i, n, params, space);
+    else
+      attend_batch<float>(kv, kv_head, all + i, n, params, space);
+  }
+}
+
+// ---- the store ----
+
+SW_INLINE void store_element(float* p, const F32x16& x, uint32_t n, size_t stride) {
+  float lanes[16];
+  store(lanes, flush(x));
+  for (uint32_t i = 0; i < n; ++i) p[i * stride] = lanes[i];
+}
+SW_INLINE void store_element(uint16_t* p, const F32x16& x, uint32_t n, size_t stride) {
+  uint16_t lanes[16];
+  store_f16(lanes, x);
+  for (uint32_t i = 0; i < n; ++i) p[i * stride] = lanes[i];
+}
+
+template <class Stored>
+void store_kv_as(const KvView& kv, uint32_t position, const float* key, const float* value) {
+  const uint32_t in_page = position % kPagePositions;
+  auto* keys = static_cast<Stored*>(kv.key_pages[position / kPagePositions]);
+  auto* values = static_cast<Stored*>(kv.value_pages[position / kPagePositions]);
+  keys += size_t{in_page / 16} * kv.key_length * 16 + in_page % 16;
+  values += size_t{in_page} * kv.value_length;
+  for (uint32_t h = 0; h < kv.kv_heads; ++h) {
+    for_lanes(
+        kv.key_length, [&](uint32_t d) { store_element(keys + d * 16, load(key + d), 16, 16); },
+        [&](uint32_t d, uint32_t n) { store_element(keys + d * 16, load_n(key + d, n), n, 16); });
+    for_lanes(
+        kv.value_length, [&](uint32_t d) { store_element(values + d, load(value + d), 16, 1); },
+        [&](uint32_t d, uint32_t n) { store_element(values + d, load_n(value + d, n), n, 1); });
+    keys += size_t{kPagePositions} * kv.key_length;
+    values += size_t{kPagePositions} * kv.value_length;
+    key += kv.key_length;
+    value += kv.value_length;
+  }
+}
+
+void store_kv(const KvView& kv, uint32_t position, const float* key, const float* value) {
+  if (kv.type == KvType::kF16)
+    store_kv_as<uint16_t>(kv, position, key, value);
+  else
+    store_kv_as<float>(kv, position, key, value);
+}
+
+}  // namespace
+}  // namespace spillway::cpu

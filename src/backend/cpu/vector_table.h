@@ -1,0 +1,58 @@
+// The table of kernels of one instruction set, from the vector_*.h headers. Included by avx2.cc and avx512.cc
+// after their lanes_*.h.
+#pragma once
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/tables.h"
+#include "backend/cpu/vector_math.h"
+//
+#include "backend/cpu/vector_elementwise.h"
+//
+#include "backend/cpu/vector_attention.h"
+#include "backend/cpu/vector_product.h"
+
+namespace spillway::cpu {
+namespace {
+
+size_t scratch_bytes(uint32_t cols, uint32_t head_length) {
+  size_t bytes = scalar_kernels().scratch_bytes(cols, head_length);
+  const size_t product = float_product_scratch_bytes(cols);
+  const size_t heads = attention_scratch_bytes(head_length);
+  bytes = bytes > product ? bytes : product;
+  return bytes > heads ? bytes : heads;
+}
+
+void product(const Matrix& w, uint32_t group_begin, uint32_t group_end, const Activations& x, TokenSet tokens,
+             float* out, size_t out_stride, Scratch scratch) {
+  if (x.kind == ActivationKind::kF32)
+    float_product(w, group_begin, group_end, x, tokens, out, out_stride, scratch);
+  else
+    scalar_kernels().product(w, group_begin, group_end, x, tokens, out, out_stride, scratch);
+}
+
+// Only token embeddings need it, a row a token: the scalar form is fast enough.
+void dequantize_row(const Matrix& w, uint32_t row, float* out) {
+  scalar_kernels().dequantize_row(w, row, out);
+}
+
+constexpr Kernels vector_table(const char* name) {
+  return {
+      .name = name,
+      .scratch_bytes = scratch_bytes,
+      .quantize = quantize,
+      .product = product,
+      .dequantize_row = dequantize_row,
+      .rms_norm = rms_norm,
+      .rope_neox = rope_neox,
+      .rope_normal = rope_normal,
+      .store_kv = store_kv,
+      .attention = attention,
+      .softmax = softmax,
+      .silu_mul = silu_mul,
+      .add = add,
+      .add_scaled = add_scaled,
+  };
+}
+
+}  // namespace
+}  // namespace spillway::cpu
