@@ -18,7 +18,7 @@ struct RouterParams {
   Gating gating = Gating::kSoftmax;
   uint32_t n_experts = 0;
   uint32_t n_used = 0;
-  // Added to a probability for the choice only, not for the weight (n_experts values), or null.
+  // Added (flushed) to a probability for the choice only, not for the weight (n_experts values), or null.
   const float* bias = nullptr;
   // Group-limited choice: experts lie in n_groups runs of equal length; only the n_groups_used best groups
   // take part. A group's score is the sum of its `group_top` best choice values in rank order (DeepSeek V3:

@@ -79,7 +79,7 @@ TEST(Elementary, Sigmoid) {
 
 TEST(Elementary, Silu) {
   const auto exact = [](double x) { return x * exact_sigmoid(x); };
-  EXPECT_LT(largest_error(0x1p-39f, 0x1p100f, 97, silu, exact), 3.5);
+  EXPECT_LT(largest_error(0x1p-39f, 0x1p100f, 499, silu, exact), 3.5);
   EXPECT_LT(largest_error(-0x1p-39f, -41.5f, 97, silu, exact), 3.5);
   EXPECT_EQ(silu(-1e30f), 0.0f);
   EXPECT_EQ(bits_of(silu(-0x1p-100f)), 0u);
