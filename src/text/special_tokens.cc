@@ -65,9 +65,12 @@ constexpr std::string_view kEndTexts[] = {
 // gpt-oss marks the parts of an answer with these; they are shown, so that the parts can be told apart.
 constexpr std::string_view kShownTexts[] = {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"};
 
+// A token that ends generations by its text is a control token, whatever type a careless converter gave it;
+// but not a word that merges make, as "</s>" is in Qwen's vocabulary.
 void make_control(uint32_t id, std::string_view text, SpecialTokens& special) {
   TokenType& type = special.types[id];
   if (type == TokenType::kControl) return;
+  if (type == TokenType::kNormal && special.is_made_by_merges(text)) return;
   if (special.file_has_types)
     special.warnings.push_back(
         fmt::format("token {} '{}' has type {} in tokenizer.ggml.token_type, but ends or "

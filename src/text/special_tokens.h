@@ -1,8 +1,9 @@
 // What special tokens are called in published vocabularies. Files name some of the ids and leave others to be
 // recognised by their text; the lists and the exceptions are those that llama.cpp applies
-// (src/llama-vocab.cpp), because files are made and tried with it. One rule differs: llama.cpp turns the
-// tokens that mark the parts of a gpt-oss answer into user-defined ones so that they are shown, which lets a
-// user's text forge them. Here they stay control tokens and are shown.
+// (src/llama-vocab.cpp), because files are made and tried with it. Two rules differ: a word that merges make
+// keeps its type ("</s>" in Qwen's vocabulary, which llama.cpp would find in text as a control token); and
+// llama.cpp turns the tokens that mark the parts of a gpt-oss answer into user-defined ones so that they are
+// shown, which lets a user's text forge them. Here they stay control tokens and are shown.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +31,13 @@ struct SpecialTokens {
   std::vector<uint32_t>& end_of_generation;  // appended to
   std::vector<uint32_t>& shown_controls;     // appended to
   std::vector<std::string>& warnings;
+  std::function<bool(std::string_view)> is_made_by_merges;
   bool file_has_types = true;
 };
 
 // Fills in ids that are absent, and adds what ends a generation: eos, eot, eom, the padding, repository and
-// separator tokens of fill-in-the-middle, and tokens with a well-known text, whose type becomes control.
+// separator tokens of fill-in-the-middle, and tokens with a well-known text, whose type becomes control
+// unless merges make them (then they are words).
 void recognise_special_tokens(const std::function<std::optional<uint32_t>(std::string_view)>& find,
                               SpecialTokens special);
 

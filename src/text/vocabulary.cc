@@ -157,7 +157,13 @@ void Vocabulary::index_tokens() {
 }
 
 void Vocabulary::find_special_tokens() {
-  SpecialTokens special{data_.ids, types_, data_.end_of_generation, shown_controls_, warnings_};
+  SpecialTokens special{data_.ids, types_, data_.end_of_generation, shown_controls_, warnings_, {}};
+  special.is_made_by_merges = [this](std::string_view token) {
+    return std::ranges::any_of(merges_, [&](const Merge& merge) {
+      return merge.left.size() + merge.right.size() == token.size() && token.starts_with(merge.left) &&
+             token.ends_with(merge.right);
+    });
+  };
   special.file_has_types = !data_.types.empty();
   recognise_special_tokens([this](std::string_view token) { return find(token); }, special);
   end_of_generation_ = std::move(data_.end_of_generation);

@@ -127,6 +127,14 @@ TEST(Vocabulary, AWellKnownEndOfAnotherTypeBecomesControlAndThatIsSaid) {
   EXPECT_NE(vocabulary.warnings()[0].find("<|im_end|>"), std::string::npos);
 }
 
+TEST(Vocabulary, AWordThatMergesMakeStaysAWord) {
+  const Vocabulary vocabulary = make(byte_level("qwen2", {"< /", "s >", "</ s>"}));
+  const uint32_t word = *vocabulary.find("</s>");
+  EXPECT_FALSE(vocabulary.is_control(word));
+  EXPECT_TRUE(vocabulary.is_end_of_generation(word));
+  EXPECT_TRUE(vocabulary.warnings().empty());
+}
+
 TEST(Vocabulary, FlagsHaveTheDefaultsOfTheirKind) {
   VocabularyData llama3 = byte_level("llama-bpe", {"a b"});
   EXPECT_FALSE(make(llama3).add_bos());  // no id
