@@ -1,0 +1,19 @@
+// Quantized products for AVX-512 with VNNI (Kernels::product for every type but F32, F16 and BF16).
+#pragma once
+
+#include "backend/cpu/kernels.h"
+
+namespace spillway::cpu {
+
+// Requires: w.type is quantized; the processor has AVX-512 F, BW, VL, DQ and VNNI.
+void product_avx512(const Matrix& w, uint32_t group_begin, uint32_t group_end, const Activations& x,
+                    TokenSet tokens, float* out, size_t out_stride, Scratch scratch);
+
+// The part of it for blocks of 256 values, a translation unit of its own.
+void product_super_avx512(const Matrix& w, uint32_t group_begin, uint32_t group_end, const Activations& x,
+                          TokenSet tokens, float* out, size_t out_stride, Scratch scratch);
+
+// Bytes of scratch that it needs for rows of `cols` values.
+size_t product_scratch_avx512(uint32_t cols);
+
+}  // namespace spillway::cpu

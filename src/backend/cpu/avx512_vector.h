@@ -1,0 +1,142 @@
+// The vector that the product kernels are written in, for AVX-512 (F, BW, VL, DQ, VNNI): 16 lanes of 32 bits,
+// one row each. Included only by files compiled for that instruction set.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/unroll.h"
+
+namespace spillway::cpu {
+namespace {
+
+struct Avx512 {
+  using Int = __m512i;
+  using Float = __m512;
+
+  static constexpr int kLanes = 16;
+  // Token counts for which a tile is instantiated, descending. An inner and an outer sum per token, a weight
+  // and a scale: 2 * 12 + 2 of 32 registers.
+  static constexpr int kWidths[] = {12, 8, 6, 4, 3, 2, 1};
+
+  static SW_INLINE Int zero() { return _mm512_setzero_si512(); }
+  static SW_INLINE Float zero_float() { return _mm512_setzero_ps(); }
+  static SW_INLINE Int load(const void* p) { return _mm512_loadu_si512(p); }
+  static SW_INLINE void store(void* p, Int x) { _mm512_storeu_si512(p, x); }
+  static SW_INLINE Int splat(int32_t x) { return _mm512_set1_epi32(x); }
+  static SW_INLINE Int splat(const int32_t* p) { return _mm512_set1_epi32(*p); }
+  static SW_INLINE Float splat(const float* p) { return _mm512_set1_ps(*p); }
+  static SW_INLINE Int load_u16(const uint8_t* p) {
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static SW_INLINE Int load_u8(const uint8_t* p) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static SW_INLINE Float load_f16(const uint8_t* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+
+  static SW_INLINE Int bit_and(Int a, Int b) { return _mm512_and_si512(a, b); }
+  static SW_INLINE Int bit_or(Int a, Int b) { return _mm512_or_si512(a, b); }
+  static SW_INLINE Int bit_xor(Int a, Int b) { return _mm512_xor_si512(a, b); }
+  // (x & mask) | other
+  static SW_INLINE Int and_or(Int x, Int mask, Int other) {
+    return _mm512_ternarylogic_epi32(x, mask, other, 0xEA);
+  }
+  template <int kN>
+  static SW_INLINE Int shl(Int x) {
+    return kN == 0 ? x : _mm512_slli_epi32(x, kN);
+  }
+  template <int kN>
+  static SW_INLINE Int shr(Int x) {
+    return kN == 0 ? x : _mm512_srli_epi32(x, kN);
+  }
+  static SW_INLINE Int shr(Int x, int n) { return _mm512_srl_epi32(x, _mm_cvtsi32_si128(n)); }
+  template <int kN>
+  static SW_INLINE Int sar16(Int x) {
+    return _mm512_srai_epi16(x, kN);
+  }
+  static SW_INLINE Int sub8(Int a, Int b) { return _mm512_sub_epi8(a, b); }
+  static SW_INLINE Int add(Int a, Int b) { return _mm512_add_epi32(a, b); }
+  static SW_INLINE Int mul(Int a, Int b) { return _mm512_mullo_epi32(a, b); }
+  // y where x >= limit, else 0.
+  static SW_INLINE Int select_zero_below(Int x, int32_t limit, Int y) {
+    return _mm512_maskz_mov_epi32(_mm512_cmpge_epi32_mask(x, _mm512_set1_epi32(limit)), y);
+  }
+  // Byte shuffle of each dword; a byte of `kPattern` is the source byte within the dword, or 0x80 for zero.
+  template <uint32_t kPattern>
+  static SW_INLINE Int shuffle_dword(Int x) {
+    constexpr uint32_t kKeep = ~(((kPattern & 0x80808080u) >> 7) * 0xffu);  // leave 0x80 bytes alone
+    constexpr auto kAt = [](uint32_t i) { return static_cast<int>(kPattern + (0x04040404u * i & kKeep)); };
+    return _mm512_shuffle_epi8(x, _mm512_broadcast_i32x4(_mm_setr_epi32(kAt(0), kAt(1), kAt(2), kAt(3))));
+  }
+  // table[nibble] for each byte 0..15.
+  static SW_INLINE Int lookup(const uint8_t* table, Int nibbles) {
+    return _mm512_shuffle_epi8(
+        _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table))), nibbles);
+  }
+
+  static SW_INLINE Float to_float(Int x) { return _mm512_cvtepi32_ps(x); }
+  static SW_INLINE Float as_float(Int x) { return _mm512_castsi512_ps(x); }
+  static SW_INLINE Float add(Float a, Float b) { return _mm512_add_ps(a, b); }
+  static SW_INLINE Float negate(Float x) {
+    return _mm512_castsi512_ps(bit_xor(_mm512_castps_si512(x), splat(static_cast<int32_t>(0x80000000u))));
+  }
+  static SW_INLINE Float mul(Float a, Float b) { return _mm512_mul_ps(a, b); }
+
+  static SW_INLINE void store_float(float* p, Float x) { _mm512_storeu_ps(p, x); }
+  // The first n < 16 lanes.
+  static SW_INLINE void store_some(float* p, Float x, int n) {
+    _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), x);
+  }
+
+  // Scales for fold(): the dword's byte kB as a 32-bit integer.
+  template <int kB>
+  static SW_INLINE Int scale_u8(Int x) {
+    return shuffle_dword<0x80808000u + kB>(x);
+  }
+  template <int kB>
+  static SW_INLINE Int scale_s8(Int x) {
+    return _mm512_srai_epi32(kB == 3 ? x : _mm512_slli_epi32(x, 24 - 8 * kB), 24);
+  }
+
+  // sum += a.word0 * b.word0 + a.word1 * b.word1, signed.
+  static SW_INLINE Int dot_words(Int sum, Int a, Int b) { return _mm512_dpwssd_epi32(sum, a, b); }
+
+  // Byte products of weights 0..kMaxU and activations -127..127.
+  template <int kMaxU>
+  struct Bytes {
+    using Weight = Int;
+    static constexpr bool kBiased = true;  // the caller takes the bias away
+    static constexpr int kRun = 64;        // dots that an inner sum holds exactly before it must be folded
+    static SW_INLINE Weight weight(Int u) { return u; }
+    static SW_INLINE Int dot(Int inner, Weight u, Int q) { return _mm512_dpbusd_epi32(inner, u, q); }
+  };
+  static SW_INLINE Int fold(Int outer, Int inner, Int scale) { return add(outer, mul(inner, scale)); }
+  static constexpr bool kInnerIsSum = true;  // without scales the inner sum is the result: no fold
+
+  // 16 bytes of each of 16 rows, transposed as dwords: word w of row r goes to dst + 64*w + 4*r.
+  static SW_INLINE void interleave_piece(const uint8_t* const* rows, size_t offset, uint8_t* dst) {
+    Int x[4];
+    unroll<4>([&](auto i) {
+      const auto at = [&](int lane) {
+        return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[4 * lane + i] + offset));
+      };
+      x[i] = _mm512_castsi128_si512(at(0));
+      x[i] = _mm512_inserti32x4(x[i], at(1), 1);
+      x[i] = _mm512_inserti32x4(x[i], at(2), 2);
+      x[i] = _mm512_inserti32x4(x[i], at(3), 3);
+    });
+    const Int a = _mm512_unpacklo_epi32(x[0], x[1]), b = _mm512_unpackhi_epi32(x[0], x[1]);
+    const Int c = _mm512_unpacklo_epi32(x[2], x[3]), d = _mm512_unpackhi_epi32(x[2], x[3]);
+    store(dst, _mm512_unpacklo_epi64(a, c));
+    store(dst + 64, _mm512_unpackhi_epi64(a, c));
+    store(dst + 128, _mm512_unpacklo_epi64(b, d));
+    store(dst + 192, _mm512_unpackhi_epi64(b, d));
+  }
+};
+
+}  // namespace
+}  // namespace spillway::cpu
