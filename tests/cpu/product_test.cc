@@ -166,16 +166,23 @@ bool same(float a, float b) {
          (numerics::is_nan(a) && numerics::is_nan(b));
 }
 
+// What a set asks for, ending where memory ends.
+struct ScratchOf {
+  size_t bytes;
+  Guarded memory;
+  ScratchOf(const Set& set, uint32_t cols) : bytes(set.scratch(cols)), memory((bytes + 63) / 64 * 64) {}
+  Scratch lent() { return {memory.data(), bytes}; }
+};
+
 constexpr float kCanary = 1234.5f;
 
 // One call, all of whose outputs and surroundings are checked. `expected` is (tokens of x, rows of the file).
-void check(const Set& set, const Matrix& w, uint32_t group_begin, uint32_t group_end, const Activations& x,
-           TokenSet tokens, const std::vector<float>& expected, uint32_t expected_stride) {
+void check(const Set& set, Scratch scratch, const Matrix& w, uint32_t group_begin, uint32_t group_end,
+           const Activations& x, TokenSet tokens, const std::vector<float>& expected,
+           uint32_t expected_stride) {
   const size_t stride = w.rows + 3;
   std::vector<float> out(tokens.n * stride + 16, kCanary);
-  const size_t bytes = set.scratch(w.cols);
-  Guarded scratch((bytes + 63) / 64 * 64);
-  set.product(w, group_begin, group_end, x, tokens, out.data() + 1, stride, {scratch.data(), bytes});
+  set.product(w, group_begin, group_end, x, tokens, out.data() + 1, stride, scratch);
   size_t wrong = 0;
   for (size_t i = 0; i < out.size(); ++i) {
     const size_t token = (i - 1) / stride, row = (i - 1) % stride;
@@ -222,16 +229,17 @@ TEST_P(ProductTest, EqualsDefinition) {
       numerics::interleave(type, rows, cols, file.data(), groups.data());
       for (const Set& set : kSets) {
         if (!set.supported()) continue;
+        ScratchOf scratch(set, cols);
         for (const Layout layout : {Layout::kFile, Layout::kInterleaved}) {
           const Matrix w{type, layout, rows, cols,
                          layout == Layout::kFile ? file_rows.data() : groups.data()};
           for (uint32_t n = 1 + turn++ % 3; n <= kTokens; n += n < 14 ? 3 : 11 + turn % 9)
-            check(set, w, 0, w.groups(), input.x, {nullptr, n}, expected, kRows);
+            check(set, scratch.lent(), w, 0, w.groups(), input.x, {nullptr, n}, expected, kRows);
           std::vector<uint32_t> index(1 + random() % 20);
           for (uint32_t& i : index) i = static_cast<uint32_t>(random() % kTokens);
           const TokenSet gathered{index.data(), static_cast<uint32_t>(index.size())};
-          check(set, w, 0, w.groups(), input.x, gathered, expected, kRows);
-          if (w.groups() > 1) check(set, w, 1, 2, input.x, gathered, expected, kRows);
+          check(set, scratch.lent(), w, 0, w.groups(), input.x, gathered, expected, kRows);
+          if (w.groups() > 1) check(set, scratch.lent(), w, 1, 2, input.x, gathered, expected, kRows);
         }
       }
     }
@@ -254,8 +262,8 @@ TEST_P(ProductTest, ManyTokensAndLongRows) {
         expected[t * rows + r] = numerics::row_product(type, file.data() + r * bytes, input.row(t), cols);
     for (const Set& set : kSets)
       if (set.supported())
-        check(set, {type, Layout::kFile, rows, cols, file.data()}, 0, 1, input.x, {nullptr, n}, expected,
-              rows);
+        check(set, ScratchOf(set, cols).lent(), {type, Layout::kFile, rows, cols, file.data()}, 0, 1, input.x,
+              {nullptr, n}, expected, rows);
   }
 }
 

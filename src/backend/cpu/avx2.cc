@@ -2,12 +2,13 @@
 #if defined(__x86_64__)
 #include "backend/cpu/lanes_avx2.h"
 //
+#include "backend/cpu/avx2_product.h"
 #include "backend/cpu/vector_table.h"
 
 namespace spillway::cpu {
 
 const Kernels& avx2_kernels() {
-  static constexpr Kernels kTable = vector_table("avx2");
+  static constexpr Kernels kTable = vector_table<product_avx2, product_scratch_avx2>("avx2");
   return kTable;
 }
 

@@ -129,8 +129,8 @@ struct Avx2 {
   static SW_INLINE void interleave_piece(const uint8_t* const* rows, size_t offset, uint8_t* dst) {
     for (int half = 0; half < 2; ++half, rows += 8, dst += 32) {
       Int x[4];
-      unroll<4>([&](auto i) {
-        const auto at = [&](int row) {
+      unroll<4>([&](auto i) SW_FLAT {
+        const auto at = [&](int row) SW_FLAT {
           return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[row] + offset));
         };
         x[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(at(i)), at(4 + i), 1);

@@ -3,12 +3,13 @@
 #if defined(__x86_64__)
 #include "backend/cpu/lanes_avx512.h"
 //
+#include "backend/cpu/avx512_product.h"
 #include "backend/cpu/vector_table.h"
 
 namespace spillway::cpu {
 
 const Kernels& avx512_kernels() {
-  static constexpr Kernels kTable = vector_table("avx512");
+  static constexpr Kernels kTable = vector_table<product_avx512, product_scratch_avx512>("avx512");
   return kTable;
 }
 

@@ -19,7 +19,7 @@ struct Avx512 {
   static constexpr int kLanes = 16;
   // Token counts for which a tile is instantiated, descending. An inner and an outer sum per token, a weight
   // and a scale: 2 * 12 + 2 of 32 registers.
-  static constexpr int kWidths[] = {12, 8, 6, 4, 3, 2, 1};
+  static constexpr int kWidths[] = {12, 8, 4, 2, 1};
 
   static SW_INLINE Int zero() { return _mm512_setzero_si512(); }
   static SW_INLINE Float zero_float() { return _mm512_setzero_ps(); }
@@ -120,8 +120,8 @@ struct Avx512 {
   // 16 bytes of each of 16 rows, transposed as dwords: word w of row r goes to dst + 64*w + 4*r.
   static SW_INLINE void interleave_piece(const uint8_t* const* rows, size_t offset, uint8_t* dst) {
     Int x[4];
-    unroll<4>([&](auto i) {
-      const auto at = [&](int lane) {
+    unroll<4>([&](auto i) SW_FLAT {
+      const auto at = [&](int lane) SW_FLAT {
         return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[4 * lane + i] + offset));
       };
       x[i] = _mm512_castsi128_si512(at(0));

@@ -44,7 +44,7 @@ struct Product {
   }
 
   static void run_tile(int index, const TileTask& task) {
-    unroll<kWidthCount>([&](auto i) {
+    unroll<kWidthCount>([&](auto i) SW_FLAT {
       if (index == i) Tile<V, Format, V::kWidths[i]>::run(task);
     });
   }
@@ -79,6 +79,7 @@ struct Product {
           group.interleaved = data + size_t{g} * kGroupRows * row_bytes;
         } else {
           group.buffer = buffer;
+          group.interleave_block = interleave_block<V, Format>;
           for (uint32_t r = 0; r < kGroupRows; ++r) {  // rows that don't exist repeat the last one
             const uint32_t real =
                 r < static_cast<uint32_t>(task.rows) ? r : static_cast<uint32_t>(task.rows) - 1;

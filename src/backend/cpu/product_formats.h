@@ -181,7 +181,7 @@ struct Super {
 // Scales kFirst .. kFirst+3 and their pair words, from the four unsigned bytes of `sc` and of `m`.
 template <class V, int kFirst, class S>
 SW_INLINE void four_unsigned(typename V::Int sc, typename V::Int m, S& s) {
-  unroll<4>([&](auto k) { s.sc[kFirst + k] = V::template scale_u8<k>(sc); });
+  unroll<4>([&](auto k) SW_FLAT { s.sc[kFirst + k] = V::template scale_u8<k>(sc); });
   s.pairs[kFirst / 2] = V::template shuffle_dword<0x80018000u>(m);
   s.pairs[kFirst / 2 + 1] = V::template shuffle_dword<0x80038002u>(m);
 }
@@ -190,7 +190,7 @@ SW_INLINE void four_unsigned(typename V::Int sc, typename V::Int m, S& s) {
 // and back.
 template <class V, int kFirst, int kLogBias, class S>
 SW_INLINE void four_signed(typename V::Int sc, S& s) {
-  unroll<4>([&](auto k) { s.sc[kFirst + k] = V::template scale_s8<k>(sc); });
+  unroll<4>([&](auto k) SW_FLAT { s.sc[kFirst + k] = V::template scale_s8<k>(sc); });
   s.pairs[kFirst / 2] = V::template sar16<8 - kLogBias>(V::template shuffle_dword<0x01800080u>(sc));
   s.pairs[kFirst / 2 + 1] = V::template sar16<8 - kLogBias>(V::template shuffle_dword<0x03800280u>(sc));
 }
@@ -248,7 +248,7 @@ struct Q2_K : Super<V, TensorType::kQ2_K, 84, 16, 0, 3, true, 2> {
     namespace o = numerics::layout::q2_k;
     s.d = V::load_f16(at.halves + 16 * o::kD);
     s.dm = V::negate(V::load_f16(at.halves + 16 * o::kDmin));
-    unroll<4>([&](auto g) {
+    unroll<4>([&](auto g) SW_FLAT {
       const auto x = word<V>(at, o::kScales, g);
       four_unsigned<V, 4 * g>(low_nibbles<V>(x), high_nibbles<V>(x), s);
     });
@@ -269,7 +269,7 @@ struct Q3_K : Super<V, TensorType::kQ3_K, 110, 16, 4, 7, false, 2> {
     const typename V::Int low[2] = {word<V>(at, o::kScales, 0), word<V>(at, o::kScales, 1)};
     const auto high = word<V>(at, o::kScales, 2);
     const auto top = V::splat(0x30303030), middle = V::splat(0x20202020);
-    unroll<4>([&](auto g) {  // bits 2g, 2g+1 of `high` to bits 4, 5
+    unroll<4>([&](auto g) SW_FLAT {  // bits 2g, 2g+1 of `high` to bits 4, 5
       constexpr int kG = g;
       typename V::Int h;
       if constexpr (kG < 2)
@@ -302,7 +302,7 @@ struct Q6_K : Super<V, TensorType::kQ6_K, 210, 16, 32, 63, false, 2> {
   static SW_INLINE void scales(const RecordAt& at, Scales<V, 16>& s) {
     namespace o = numerics::layout::q6_k;
     s.d = V::load_f16(at.halves + 16 * o::kD);
-    unroll<4>([&](auto g) { four_signed<V, 4 * g, 5>(word<V>(at, o::kScales, g), s); });
+    unroll<4>([&](auto g) SW_FLAT { four_signed<V, 4 * g, 5>(word<V>(at, o::kScales, g), s); });
   }
   template <int kI>
   static SW_INLINE typename V::Int quad(const RecordAt& at, int c) {
@@ -332,7 +332,7 @@ struct IQ4_XS : Super<V, TensorType::kIQ4_XS, 136, 32, 128, 255, false, 4> {
     const auto top = V::splat(0x30303030), middle = V::splat(0x20202020);
     const auto even = V::sub8(V::and_or(V::template shl<4>(h), top, low_nibbles<V>(low)), middle);
     const auto odd = V::sub8(V::and_or(V::template shl<2>(h), top, high_nibbles<V>(low)), middle);
-    unroll<4>([&](auto k) {
+    unroll<4>([&](auto k) SW_FLAT {
       constexpr int kK = k;
       s.sc[2 * kK] = V::template scale_s8<kK>(even);
       s.sc[2 * kK + 1] = V::template scale_s8<kK>(odd);

@@ -11,15 +11,28 @@
 namespace spillway::cpu {
 namespace {
 
+// Interleaved bytes made at once from file rows: they stay in the first-level cache.
+inline constexpr int kFileChunkBytes = 4096;
+
 // The 16 rows of a tile: in the interleaved layout, or as rows of the file that are interleaved on the way.
 struct RowGroup {
   const uint8_t* interleaved = nullptr;
   const uint8_t* rows[16] = {};
   uint8_t* buffer = nullptr;  // kFileChunkBytes, for rows
-};
+  // Interleaves the 16 blocks at `offset` of the rows.
+  void (*interleave_block)(const uint8_t* const* rows, size_t offset, uint8_t* record) = nullptr;
 
-// Interleaved bytes made at once from file rows: they stay in the first-level cache.
-inline constexpr int kFileChunkBytes = 4096;
+  // The records of blocks first .. first+count-1 of `block_bytes`; `count` may come back smaller.
+  const uint8_t* records(uint32_t first, uint32_t& count, uint32_t block_bytes) const {
+    const size_t record_bytes = size_t{16} * block_bytes;
+    if (interleaved != nullptr) return interleaved + first * record_bytes;
+    const auto most = static_cast<uint32_t>(kFileChunkBytes / record_bytes);
+    if (count > most) count = most;
+    for (uint32_t i = 0; i < count; ++i)
+      interleave_block(rows, size_t{first + i} * block_bytes, buffer + i * record_bytes);
+    return buffer;
+  }
+};
 
 struct TileTask {
   const RowGroup* weights = nullptr;
@@ -30,11 +43,11 @@ struct TileTask {
   int rows = 16;  // rows that exist
 };
 
-// The record of block `offset / kBytes`, from 16 file rows.
 template <class V, class Format>
-SW_INLINE void interleave_block(const uint8_t* const* rows, size_t offset, uint8_t* record) {
+void interleave_block(const uint8_t* const* rows, size_t offset, uint8_t* record) {
+  static_assert(16 * Format::kBytes <= kFileChunkBytes);
   constexpr int kFields = sizeof(Format::kFields) / sizeof(FieldRange);
-  unroll<kFields>([&](auto f) {
+  unroll<kFields>([&](auto f) SW_FLAT {
     constexpr FieldRange kField = Format::kFields[f];
     constexpr int kPieces = kField.bytes / 16, kRest = kField.bytes % 16;
     const size_t at = offset + kField.offset;
@@ -42,21 +55,8 @@ SW_INLINE void interleave_block(const uint8_t* const* rows, size_t offset, uint8
     for (int i = 0; i < kPieces; ++i) V::interleave_piece(rows, at + 16 * i, to + 256 * i);
     constexpr int kItem = kRest % 4 == 0 ? 4 : kRest;
     for (int w = 0; w < kRest; w += kItem)
-      unroll<16>([&](auto r) { __builtin_memcpy(to + 16 * w + kItem * r, rows[r] + at + w, kItem); });
+      unroll<16>([&](auto r) SW_FLAT { __builtin_memcpy(to + 16 * w + kItem * r, rows[r] + at + w, kItem); });
   });
-}
-
-// The interleaved records of blocks first .. first+count-1; `count` may come back smaller.
-template <class V, class Format>
-SW_INLINE const uint8_t* records(const RowGroup& group, uint32_t first, uint32_t& count) {
-  constexpr size_t kRecord = 16 * size_t{Format::kBytes};
-  if (group.interleaved != nullptr) return group.interleaved + first * kRecord;
-  constexpr uint32_t kMost = kFileChunkBytes / kRecord;
-  static_assert(kMost >= 1);
-  if (count > kMost) count = kMost;
-  for (uint32_t i = 0; i < count; ++i)
-    interleave_block<V, Format>(group.rows, size_t{first + i} * Format::kBytes, group.buffer + i * kRecord);
-  return group.buffer;
 }
 
 template <class V, class Format>
@@ -82,7 +82,7 @@ struct Tile {
     constexpr int kPairs = Format::kLength == 32 ? 1 : 128 / Format::kSub;
     constexpr int kSumsAt = Format::kLength / 4 * kWidth, kScaleAt = kSumsAt + kPairs * kWidth;
     Float main[kWidth], least[kWidth];
-    unroll<kWidth>([&](auto t) { main[t] = main_sums[t], least[t] = min_sums[t]; });
+    unroll<kWidth>([&](auto t) SW_FLAT { main[t] = main_sums[t], least[t] = min_sums[t]; });
     for (uint32_t b = 0; b < count; ++b, record += kRecord, x += kScaleAt + kWidth) {
       const RecordAt at(record, first_lane);
       const auto* dx = reinterpret_cast<const float*>(x + kScaleAt);
@@ -91,29 +91,30 @@ struct Tile {
       else
         add_super(at, x, x + kSumsAt, dx, main, least);
     }
-    unroll<kWidth>([&](auto t) { main_sums[t] = main[t], min_sums[t] = least[t]; });
+    unroll<kWidth>([&](auto t) SW_FLAT { main_sums[t] = main[t], min_sums[t] = least[t]; });
   }
 
   static SW_INLINE void add_simple(const RecordAt& at, const int32_t* x, const int32_t* sums, const float* dx,
                                    Float* main, Float* least) {
     Int total[kWidth], inner[kWidth];
-    unroll<kWidth>([&](auto t) { total[t] = kTakesBias ? V::splat(sums + t) : V::zero(); });
+    unroll<kWidth>([&](auto t) SW_FLAT { total[t] = kTakesBias ? V::splat(sums + t) : V::zero(); });
     if constexpr (V::kInnerIsSum) {
-      unroll<8>([&](auto i) {
+      unroll<8>([&](auto i) SW_FLAT {
         const auto w = Bytes::weight(Format::template quad<i>(at, 0));
-        unroll<kWidth>([&](auto t) { total[t] = Bytes::dot(total[t], w, V::splat(x + i * kWidth + t)); });
+        unroll<kWidth>([&](auto t)
+                           SW_FLAT { total[t] = Bytes::dot(total[t], w, V::splat(x + i * kWidth + t)); });
       });
     } else {
       run_quads<0, 8>(at, 0, x, V::unit_scale(), inner, total);
     }
     const Float d = Format::scale(at);
-    unroll<kWidth>([&](auto t) {
+    unroll<kWidth>([&](auto t) SW_FLAT {
       main[t] = V::add(main[t], V::mul(V::mul(d, V::splat(dx + t)), V::to_float(total[t])));
     });
     if constexpr (Format::kMinima) {
       const Float dm = Format::minimum(at);
       const auto* float_sums = reinterpret_cast<const float*>(sums);
-      unroll<kWidth>([&](auto t) {
+      unroll<kWidth>([&](auto t) SW_FLAT {
         least[t] = V::add(least[t], V::mul(V::mul(dm, V::splat(dx + t)), V::splat(float_sums + t)));
       });
     }
@@ -126,21 +127,23 @@ struct Tile {
     Scales<V, Format::kSub> s;
     Format::scales(at, s);
     Int total[kWidth], inner[kWidth];
-    unroll<kWidth>([&](auto t) { total[t] = V::zero(); });
+    unroll<kWidth>([&](auto t) SW_FLAT { total[t] = V::zero(); });
     if constexpr (Format::kMinima || kTakesBias)
-      unroll<128 / Format::kSub>([&](auto p) {
-        unroll<kWidth>(
-            [&](auto t) { total[t] = V::dot_words(total[t], s.pairs[p], V::splat(sums + p * kWidth + t)); });
+      unroll<128 / Format::kSub>([&](auto p) SW_FLAT {
+        unroll<kWidth>([&](auto t) SW_FLAT {
+          total[t] = V::dot_words(total[t], s.pairs[p], V::splat(sums + p * kWidth + t));
+        });
       });
     if constexpr (Format::kMinima)
-      unroll<kWidth>([&](auto t) {
+      unroll<kWidth>([&](auto t) SW_FLAT {
         least[t] = V::add(least[t], V::mul(V::mul(s.dm, V::splat(dx + t)), V::to_float(total[t])));
         total[t] = V::zero();
       });
     for (int c = 0; c < Format::kChunks; ++c, x += kSubs * kQuads * kWidth)
-      unroll<kSubs>(
-          [&](auto j) { run_quads<j * kQuads, kQuads>(at, c, x, s.sc[c * kSubs + j], inner, total); });
-    unroll<kWidth>([&](auto t) {
+      unroll<kSubs>([&](auto j) SW_FLAT {
+        run_quads<j * kQuads, kQuads>(at, c, x, s.sc[c * kSubs + j], inner, total);
+      });
+    unroll<kWidth>([&](auto t) SW_FLAT {
       main[t] = V::add(main[t], V::mul(V::mul(s.d, V::splat(dx + t)), V::to_float(total[t])));
     });
   }
@@ -149,10 +152,10 @@ struct Tile {
   template <int kFirst, int kCount>
   static SW_INLINE void run_quads(const RecordAt& at, int c, const int32_t* x, Int scale, Int* inner,
                                   Int* total) {
-    unroll<kCount>([&](auto i) {
+    unroll<kCount>([&](auto i) SW_FLAT {
       constexpr int kI = i;
       const auto w = Bytes::weight(Format::template quad<kFirst + kI>(at, c));
-      unroll<kWidth>([&](auto t) {
+      unroll<kWidth>([&](auto t) SW_FLAT {
         if constexpr (kI % Bytes::kRun == 0) inner[t] = V::zero();
         inner[t] = Bytes::dot(inner[t], w, V::splat(x + (kFirst + kI) * kWidth + t));
         if constexpr (kI % Bytes::kRun == Bytes::kRun - 1 || kI == kCount - 1)
@@ -167,18 +170,19 @@ struct Tile {
                   V::add(V::add(s[4][t], s[5][t]), V::add(s[6][t], s[7][t])));
   }
 
-  [[gnu::flatten]] static void run(const TileTask& task) {
+  static void run(const TileTask& task) {
     Float main[kHalves][kSegments][kWidth], least[kHalves][kSegments][kWidth];
     const uint32_t per_segment = task.blocks / kSegments + (task.blocks % kSegments != 0);
     constexpr int kBlockWords =
         (Format::kLength / 4 + (Format::kLength == 32 ? 1 : 128 / Format::kSub) + 1) * kWidth;
     for (uint32_t s = 0, begin = 0; s < kSegments; ++s) {
       for (int h = 0; h < kHalves; ++h)
-        unroll<kWidth>([&](auto t) { main[h][s][t] = V::zero_float(), least[h][s][t] = V::zero_float(); });
+        unroll<kWidth>([&](auto t)
+                           SW_FLAT { main[h][s][t] = V::zero_float(), least[h][s][t] = V::zero_float(); });
       const uint32_t end = begin + per_segment < task.blocks ? begin + per_segment : task.blocks;
       while (begin < end) {
         uint32_t count = end - begin;
-        const uint8_t* record = records<V, Format>(*task.weights, begin, count);
+        const uint8_t* record = task.weights->records(begin, count, Format::kBytes);
         for (int h = 0; h < kHalves; ++h)
           add_blocks(record, count, task.activations + size_t{begin} * kBlockWords, h * V::kLanes, main[h][s],
                      least[h][s]);

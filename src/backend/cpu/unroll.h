@@ -7,6 +7,7 @@
 #include <utility>
 
 #define SW_INLINE inline __attribute__((always_inline))
+#define SW_FLAT __attribute__((always_inline))  // the same for a lambda
 
 namespace spillway::cpu {
 namespace {

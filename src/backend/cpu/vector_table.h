@@ -14,20 +14,22 @@
 namespace spillway::cpu {
 namespace {
 
+template <auto kQuantizedScratch>
 size_t scratch_bytes(uint32_t cols, uint32_t head_length) {
   size_t bytes = scalar_kernels().scratch_bytes(cols, head_length);
-  const size_t product = float_product_scratch_bytes(cols);
-  const size_t heads = attention_scratch_bytes(head_length);
-  bytes = bytes > product ? bytes : product;
-  return bytes > heads ? bytes : heads;
+  for (const size_t part :
+       {kQuantizedScratch(cols), float_product_scratch_bytes(cols), attention_scratch_bytes(head_length)})
+    bytes = bytes > part ? bytes : part;
+  return bytes;
 }
 
+template <auto kQuantizedProduct>
 void product(const Matrix& w, uint32_t group_begin, uint32_t group_end, const Activations& x, TokenSet tokens,
              float* out, size_t out_stride, Scratch scratch) {
   if (x.kind == ActivationKind::kF32)
     float_product(w, group_begin, group_end, x, tokens, out, out_stride, scratch);
   else
-    scalar_kernels().product(w, group_begin, group_end, x, tokens, out, out_stride, scratch);
+    kQuantizedProduct(w, group_begin, group_end, x, tokens, out, out_stride, scratch);
 }
 
 // Only token embeddings need it, a row a token: the scalar form is fast enough.
@@ -35,12 +37,14 @@ void dequantize_row(const Matrix& w, uint32_t row, float* out) {
   scalar_kernels().dequantize_row(w, row, out);
 }
 
+// kQuantizedProduct and kQuantizedScratch are of avx2_product.h or avx512_product.h.
+template <auto kQuantizedProduct, auto kQuantizedScratch>
 constexpr Kernels vector_table(const char* name) {
   return {
       .name = name,
-      .scratch_bytes = scratch_bytes,
+      .scratch_bytes = scratch_bytes<kQuantizedScratch>,
       .quantize = quantize,
-      .product = product,
+      .product = product<kQuantizedProduct>,
       .dequantize_row = dequantize_row,
       .rms_norm = rms_norm,
       .rope_neox = rope_neox,
