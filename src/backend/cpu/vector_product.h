@@ -1,12 +1,13 @@
 // Products of F32, F16 and BF16 matrices over 16 lanes: a lane owns a row (docs/numerics.md, "Order of a
 // row's sum").
 //
-// A row's sum is eight chains, one per segment, and a chain waits for its own additions. So a tile of
-// `kTokens` tokens runs `kSegments` segments side by side, as many as there are registers: one token has
-// eight chains from its segments, sixteen tokens have sixteen chains in one segment and load each weight once
-// for all of them.
+// A row's sum is eight chains, one per segment, and a chain waits for its own additions. So a tile of tokens
+// (and, for many tokens, of two groups of rows) runs as many segments side by side as there are registers:
+// one token has eight chains from its segments, eight tokens times two groups have sixteen in one segment and
+// load each weight once for eight tokens and each activation once for 32 rows.
 //
-// Rows in file layout are first transposed into scratch, flushed and widened, 16 rows at a time.
+// Rows in file layout, and all rows when there are many tokens, are first widened and flushed into a panel
+// [column][16 rows] in scratch.
 #pragma once
 
 #include <cstddef>
@@ -40,128 +41,184 @@ struct FlushedWeights {  // the scratch panel
   static SW_INLINE F32x16 get(const Stored* p) { return load(p); }
 };
 
-constexpr uint32_t segments_at_once(uint32_t tokens) {
+constexpr uint32_t segments_at_once(uint32_t chains) {
   uint32_t segments = kFloatSegments;
-  while (segments > 1 && segments * tokens > kAccumulators) segments /= 2;
+  while (segments > 1 && segments * chains > kAccumulators) segments /= 2;
   return segments;
 }
 
-// Adds `length` columns from `column` on to each of kSegments segments, which begin `step` columns apart.
-template <class Weights, uint32_t kTokens, uint32_t kSegments>
-SW_INLINE void add_columns(const typename Weights::Stored* w, const float* const* x, uint32_t column,
-                           uint32_t step, uint32_t length, F32x16 (*sums)[kTokens]) {
-  F32x16 acc[kSegments][kTokens];
+// Sums of `length` columns from `column` on, for each of kSegments segments that begin `step` columns apart
+// and each of kGroups groups that begin `group_values` apart.
+template <class Weights, uint32_t kTokens, uint32_t kGroups, uint32_t kSegments>
+SW_INLINE void add_columns(const typename Weights::Stored* w, size_t group_values, const float* const* x,
+                           uint32_t column, uint32_t step, uint32_t length,
+                           F32x16 (*sums)[kGroups][kTokens]) {
+  F32x16 acc[kSegments][kGroups][kTokens];
 #pragma GCC unroll 8
   for (uint32_t s = 0; s < kSegments; ++s)
-#pragma GCC unroll 16
-    for (uint32_t t = 0; t < kTokens; ++t) acc[s][t] = zero();
-  for (uint32_t i = 0; i < length; ++i) {
+#pragma GCC unroll 2
+    for (uint32_t g = 0; g < kGroups; ++g)
+#pragma GCC unroll 8
+      for (uint32_t t = 0; t < kTokens; ++t) acc[s][g][t] = zero();
+  const float* from[kTokens];
+#pragma GCC unroll 8
+  for (uint32_t t = 0; t < kTokens; ++t) from[t] = x[t] + column;
+  w += size_t{column} * kGroupRows;
+  for (uint32_t i = 0; i < length; ++i, w += kGroupRows) {
 #pragma GCC unroll 8
     for (uint32_t s = 0; s < kSegments; ++s) {
-      const size_t c = size_t{column} + size_t{s} * step + i;
-      const F32x16 weight = Weights::get(w + c * kGroupRows);
-#pragma GCC unroll 16
-      for (uint32_t t = 0; t < kTokens; ++t) acc[s][t] = acc[s][t] + weight * splat(x[t][c]);
+      const size_t c = size_t{s} * step;
+      F32x16 weight[kGroups];
+#pragma GCC unroll 2
+      for (uint32_t g = 0; g < kGroups; ++g) weight[g] = Weights::get(w + c * kGroupRows + g * group_values);
+#pragma GCC unroll 8
+      for (uint32_t t = 0; t < kTokens; ++t) {
+        const F32x16 activation = splat(from[t][c + i]);
+#pragma GCC unroll 2
+        for (uint32_t g = 0; g < kGroups; ++g) acc[s][g][t] = acc[s][g][t] + weight[g] * activation;
+      }
     }
   }
 #pragma GCC unroll 8
   for (uint32_t s = 0; s < kSegments; ++s)
-#pragma GCC unroll 16
-    for (uint32_t t = 0; t < kTokens; ++t) sums[s][t] = acc[s][t];
+#pragma GCC unroll 2
+    for (uint32_t g = 0; g < kGroups; ++g)
+#pragma GCC unroll 8
+      for (uint32_t t = 0; t < kTokens; ++t) sums[s][g][t] = acc[s][g][t];
 }
 
-// One group of rows times kTokens tokens.
-template <class Weights, uint32_t kTokens>
+// kGroups groups (of `rows` rows) times kTokens tokens.
+template <class Weights, uint32_t kTokens, uint32_t kGroups>
 void product_tile(const typename Weights::Stored* w, uint32_t cols, uint32_t rows, const float* const* x,
                   float* const* out) {
-  constexpr uint32_t kAtOnce = segments_at_once(kTokens);
+  constexpr uint32_t kAtOnce = segments_at_once(kTokens * kGroups);
+  const size_t group_values = size_t{cols} * kGroupRows;
   const uint32_t step = cols / kFloatSegments + (cols % kFloatSegments != 0);
-  const uint32_t whole = cols / (step == 0 ? 1 : step);  // segments of full length
-  F32x16 sums[kFloatSegments][kTokens];
+  const uint32_t whole = step == 0 ? 0 : cols / step;  // segments of full length
+  F32x16 sums[kFloatSegments][kGroups][kTokens];
   uint32_t s = 0;
-  for (; s + kAtOnce <= whole && s + kAtOnce <= kFloatSegments; s += kAtOnce)
-    add_columns<Weights, kTokens, kAtOnce>(w, x, s * step, step, step, sums + s);
+  for (; s + kAtOnce <= whole; s += kAtOnce)
+    add_columns<Weights, kTokens, kGroups, kAtOnce>(w, group_values, x, s * step, step, step, sums + s);
   for (; s < kFloatSegments; ++s) {
     const uint32_t begin = s * step < cols ? s * step : cols;
     const uint32_t length = cols - begin < step ? cols - begin : step;
-    add_columns<Weights, kTokens, 1>(w, x, begin, step, length, sums + s);
+    add_columns<Weights, kTokens, kGroups, 1>(w, group_values, x, begin, step, length, sums + s);
   }
-  for (uint32_t t = 0; t < kTokens; ++t) {
-    const F32x16 left = (sums[0][t] + sums[1][t]) + (sums[2][t] + sums[3][t]);
-    const F32x16 right = (sums[4][t] + sums[5][t]) + (sums[6][t] + sums[7][t]);
-    if (rows == kGroupRows) {
-      store(out[t], left + right);
-    } else {
-      store_n(out[t], left + right, rows);
+  for (uint32_t g = 0; g < kGroups; ++g)
+    for (uint32_t t = 0; t < kTokens; ++t) {
+      const F32x16 left = (sums[0][g][t] + sums[1][g][t]) + (sums[2][g][t] + sums[3][g][t]);
+      const F32x16 right = (sums[4][g][t] + sums[5][g][t]) + (sums[6][g][t] + sums[7][g][t]);
+      float* to = out[t] + g * kGroupRows;
+      const uint32_t n = rows - g * kGroupRows;
+      if (n >= kGroupRows)
+        store(to, left + right);
+      else
+        store_n(to, left + right, n);
     }
-  }
 }
 
-// One group of rows times tokens first..last-1 of the set.
-template <class Weights>
-void product_group(const typename Weights::Stored* w, uint32_t cols, uint32_t rows, const float* x_rows,
-                   const uint32_t* index, uint32_t first, uint32_t last, float* out, size_t out_stride) {
-  constexpr uint32_t kLargestTile = kAccumulators >= 16 ? 16 : 4;
-  const float* x[kLargestTile];
-  float* to[kLargestTile];
-  for (uint32_t token = first; token < last;) {
-    const uint32_t left = last - token;
-    uint32_t tile = kLargestTile;
-    while (tile > left) tile /= 2;
+// What a call computes, for one block of tokens.
+struct TokenBlock {
+  const float* x;  // (tokens, cols)
+  uint32_t cols;
+  const uint32_t* index;  // or null
+  uint32_t first, last;   // tokens of the set
+  float* out;
+  size_t out_stride;
+};
+
+// kGroups groups of rows, which begin at row `row`, times a block of tokens in tiles of at most kLargest.
+template <class Weights, uint32_t kGroups, uint32_t kLargest>
+void product_groups(const typename Weights::Stored* w, uint32_t row, uint32_t rows, const TokenBlock& block) {
+  const float* x[kLargest];
+  float* to[kLargest];
+  for (uint32_t token = block.first; token < block.last;) {
+    uint32_t tile = kLargest;
+    while (tile > block.last - token) tile /= 2;
     for (uint32_t t = 0; t < tile; ++t) {
-      x[t] = x_rows + size_t{index ? index[token + t] : token + t} * cols;
-      to[t] = out + (size_t{token} + t) * out_stride;
+      x[t] = block.x + size_t{block.index ? block.index[token + t] : token + t} * block.cols;
+      to[t] = block.out + (size_t{token} + t) * block.out_stride + row;
     }
-    if constexpr (kLargestTile == 16) {
-      if (tile == 16) product_tile<Weights, 16>(w, cols, rows, x, to);
-      if (tile == 8) product_tile<Weights, 8>(w, cols, rows, x, to);
-    }
-    if (tile == 4) product_tile<Weights, 4>(w, cols, rows, x, to);
-    if (tile == 2) product_tile<Weights, 2>(w, cols, rows, x, to);
-    if (tile == 1) product_tile<Weights, 1>(w, cols, rows, x, to);
+    if constexpr (kLargest == 8)
+      if (tile == 8) product_tile<Weights, 8, kGroups>(w, block.cols, rows, x, to);
+    if (tile == 4) product_tile<Weights, 4, kGroups>(w, block.cols, rows, x, to);
+    if (tile == 2) product_tile<Weights, 2, kGroups>(w, block.cols, rows, x, to);
+    if (tile == 1) product_tile<Weights, 1, kGroups>(w, block.cols, rows, x, to);
     token += tile;
   }
 }
 
-// File rows to a panel [column][16 rows] of flushed float32; rows past the matrix are zero.
+// File rows to a panel; rows past the matrix are zero.
 template <class Weights>
 void transpose_rows(const typename Weights::Stored* w, uint32_t cols, uint32_t rows, float* panel) {
+  const typename Weights::Stored* from[kGroupRows];
+  for (uint32_t r = 0; r < kGroupRows; ++r) from[r] = w + size_t{r < rows ? r : 0} * cols;
   F32x16 in[kGroupRows], out[kGroupRows];
-  for (uint32_t c = 0; c < cols; c += 16) {
-    const uint32_t n = cols - c < 16 ? cols - c : 16;
-    for (uint32_t r = 0; r < kGroupRows; ++r) {
-      const typename Weights::Stored* p = w + size_t{r} * cols + c;
-      in[r] = r >= rows ? zero() : n == 16 ? Weights::get(p) : Weights::get_n(p, n);
-    }
+  uint32_t c = 0;
+  for (; cols - c >= 16; c += 16) {
+#pragma GCC unroll 16
+    for (uint32_t r = 0; r < kGroupRows; ++r) in[r] = Weights::get(from[r] + c);
     transpose(in, out);
-    for (uint32_t i = 0; i < n; ++i) store(panel + (size_t{c} + i) * kGroupRows, out[i]);
+#pragma GCC unroll 16
+    for (uint32_t i = 0; i < 16; ++i) store(panel + (size_t{c} + i) * kGroupRows, out[i]);
+  }
+  if (c < cols) {
+    for (uint32_t r = 0; r < kGroupRows; ++r) in[r] = Weights::get_n(from[r] + c, cols - c);
+    transpose(in, out);
+    for (uint32_t i = 0; i < cols - c; ++i) store(panel + (size_t{c} + i) * kGroupRows, out[i]);
   }
 }
 
-inline size_t float_product_scratch_bytes(uint32_t cols) { return size_t{cols} * kGroupRows * sizeof(float); }
+template <class Weights>
+void widen_group(const typename Weights::Stored* w, uint32_t cols, float* panel) {
+  for (size_t c = 0; c < cols; ++c) store(panel + c * kGroupRows, Weights::get(w + c * kGroupRows));
+}
+
+// Groups of a panel: two where 16 accumulators fit beside the operands.
+constexpr uint32_t kPanelGroups = kAccumulators >= 16 ? 2 : 1;
+constexpr uint32_t kPanelTile = kAccumulators >= 16 ? 8 : 4;
+// Fewer tokens than this take an interleaved matrix as it lies.
+constexpr uint32_t kPanelTokens = 8;
+
+inline size_t float_product_scratch_bytes(uint32_t cols) {
+  return size_t{cols} * kGroupRows * kPanelGroups * sizeof(float);
+}
 
 template <class Weights>
 void product_of(const Matrix& w, uint32_t group_begin, uint32_t group_end, const Activations& x,
                 TokenSet tokens, float* out, size_t out_stride, Scratch scratch) {
-  // Tokens whose activations stay in a quarter of a 1 MiB second-level cache while all groups pass.
-  uint32_t block = w.cols == 0 ? tokens.n : (256u << 10) / 4 / w.cols / 16 * 16;
-  if (block < 16) block = 16;
   const auto* data = reinterpret_cast<const typename Weights::Stored*>(w.data);
+  auto* panel = reinterpret_cast<float*>(scratch.data);
   const size_t group_values = size_t{w.cols} * kGroupRows;
-  for (uint32_t first = 0; first < tokens.n; first += block) {
-    const uint32_t last = tokens.n - first < block ? tokens.n : first + block;
-    for (uint32_t g = group_begin; g < group_end; ++g) {
-      const uint32_t row = g * kGroupRows;
-      const uint32_t rows = w.rows - row < kGroupRows ? w.rows - row : kGroupRows;
+  const bool as_it_lies = w.layout == Layout::kInterleaved && tokens.n < kPanelTokens;
+  // Tokens whose activations (256 KiB) stay in the second-level cache beside the panel while all groups pass.
+  uint32_t at_once = w.cols == 0 ? tokens.n : (256u << 10) / sizeof(float) / w.cols;
+  if (at_once < 32) at_once = 32;
+  for (uint32_t first = 0; first < tokens.n; first += at_once) {
+    const uint32_t last = tokens.n - first < at_once ? tokens.n : first + at_once;
+    const TokenBlock block = {x.f32, w.cols, tokens.index, first, last, out, out_stride};
+    for (uint32_t g = group_begin; g < group_end;) {
+      const uint32_t row = g * kGroupRows,
+                     rows = w.rows - row;  // rows left, perhaps more than the groups have
       const typename Weights::Stored* group = data + g * group_values;
-      if (w.layout == Layout::kInterleaved) {
-        product_group<Weights>(group, w.cols, rows, x.f32, tokens.index, first, last, out + row, out_stride);
-      } else {
-        auto* panel = reinterpret_cast<float*>(scratch.data);
-        transpose_rows<Weights>(group, w.cols, rows, panel);
-        product_group<FlushedWeights>(panel, w.cols, rows, x.f32, tokens.index, first, last, out + row,
-                                      out_stride);
+      if (as_it_lies) {
+        product_groups<Weights, 1, 4>(group, row, rows, block);
+        ++g;
+        continue;
       }
+      const uint32_t groups = group_end - g < kPanelGroups ? 1 : kPanelGroups;
+      for (uint32_t i = 0; i < groups; ++i) {
+        if (w.layout == Layout::kInterleaved)
+          widen_group<Weights>(group + i * group_values, w.cols, panel + i * group_values);
+        else
+          transpose_rows<Weights>(group + i * group_values, w.cols, rows - i * kGroupRows,
+                                  panel + i * group_values);
+      }
+      if (groups == kPanelGroups)
+        product_groups<FlushedWeights, kPanelGroups, kPanelTile>(panel, row, rows, block);
+      else
+        product_groups<FlushedWeights, 1, kPanelTile>(panel, row, rows, block);
+      g += groups;
     }
   }
 }
