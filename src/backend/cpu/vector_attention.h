@@ -36,11 +36,21 @@ SW_INLINE F32x16 load_stored_n(const uint16_t* p, uint32_t n) { return load_f16_
 
 // One head's part of one chunk. Groups and pages without a key in use repeat one that has, so that they can
 // be read.
-template <class Stored>
-struct ChunkData {
+template <class Element>
+struct Chunk {
+  using Stored = Element;
   const Stored* keys[kChunkGroups];   // each [d][16]
   const Stored* values[kChunkPages];  // each [position % 32][value_length]
 };
+
+// The same, and where the next chunk lies (or this one again where there is none): it is prefetched.
+template <class Element>
+struct ChunkAndNext : Chunk<Element> {
+  const Element* next_keys[kChunkGroups];
+  const Element* next_values[kChunkPages];
+};
+
+constexpr uint32_t kLineBytes = 64;
 
 // A query of the batch: what is known of it between chunks. `out` gathers the sum of weighted values.
 struct QueryState {
@@ -61,10 +71,11 @@ struct TileQuery {
 };
 
 // Scores of groups first..last-1 (and of those that share a step with them) into p.
-template <uint32_t kTile, class Stored>
-void score_groups(const ChunkData<Stored>& chunk, uint32_t key_length, uint32_t first, uint32_t last,
+template <uint32_t kTile, class Data>
+void score_groups(const Data& chunk, uint32_t key_length, uint32_t first, uint32_t last,
                   const TileQuery* tile) {
   constexpr uint32_t kAtOnce = side_by_side(kTile);
+  constexpr uint32_t kPerLine = kLineBytes / 16 / sizeof(typename Data::Stored);
   for (uint32_t g = first / kAtOnce * kAtOnce; g < last; g += kAtOnce) {
     F32x16 acc[kTile][kAtOnce];
 #pragma GCC unroll 4
@@ -73,7 +84,7 @@ void score_groups(const ChunkData<Stored>& chunk, uint32_t key_length, uint32_t 
       for (uint32_t k = 0; k < kAtOnce; ++k) acc[t][k] = zero();
     const float* q[kTile];
     for (uint32_t t = 0; t < kTile; ++t) q[t] = tile[t].state->scaled;
-    const Stored* keys[kAtOnce];
+    const typename Data::Stored* keys[kAtOnce];
     for (uint32_t k = 0; k < kAtOnce; ++k) keys[k] = chunk.keys[g + k];
     for (uint32_t d = 0; d < key_length; ++d) {
       F32x16 query[kTile];
@@ -82,6 +93,8 @@ void score_groups(const ChunkData<Stored>& chunk, uint32_t key_length, uint32_t 
 #pragma GCC unroll 8
       for (uint32_t k = 0; k < kAtOnce; ++k) {
         const F32x16 key = load_stored(keys[k] + size_t{d} * 16);
+        if constexpr (requires { chunk.next_keys; })
+          if (d % kPerLine == 0) __builtin_prefetch(chunk.next_keys[g + k] + size_t{d} * 16, 0, 2);
 #pragma GCC unroll 4
         for (uint32_t t = 0; t < kTile; ++t) acc[t][k] = acc[t][k] + query[t] * key;
       }
@@ -117,9 +130,9 @@ SW_INLINE void weigh(TileQuery& t) {
 
 // sum += p * value over positions begin..end-1 for the kRegisters*16 (or, where kTail, the first n) values
 // from v.
-template <uint32_t kTile, uint32_t kRegisters, bool kTail, class Stored>
-SW_INLINE void add_values(const ChunkData<Stored>& chunk, uint32_t value_length, uint32_t v, uint32_t n,
-                          uint32_t begin, uint32_t end, const TileQuery* tile) {
+template <uint32_t kTile, uint32_t kRegisters, bool kTail, class Data>
+SW_INLINE void add_values(const Data& chunk, uint32_t value_length, uint32_t v, uint32_t n, uint32_t begin,
+                          uint32_t end, const TileQuery* tile) {
   F32x16 acc[kTile][kRegisters];
   const float* p[kTile];
 #pragma GCC unroll 4
@@ -132,8 +145,16 @@ SW_INLINE void add_values(const ChunkData<Stored>& chunk, uint32_t value_length,
   for (uint32_t i = begin; i < end;) {
     const uint32_t page = i / kPagePositions;
     const uint32_t stop = (page + 1) * kPagePositions < end ? (page + 1) * kPagePositions : end;
-    const Stored* value = chunk.values[page] + size_t{i % kPagePositions} * value_length + v;
-    for (; i < stop; ++i, value += value_length) {
+    const size_t at = size_t{i % kPagePositions} * value_length + v;
+    const auto* value = chunk.values[page] + at;
+    [[maybe_unused]] const auto* next = value;
+    if constexpr (requires { chunk.next_values; }) next = chunk.next_values[page] + at;
+    for (; i < stop; ++i, value += value_length, next += value_length) {
+      if constexpr (requires { chunk.next_values; }) {
+        constexpr uint32_t kPerLine = kLineBytes / 16 / sizeof(*value);
+#pragma GCC unroll 8
+        for (uint32_t k = 0; k < kRegisters; k += kPerLine) __builtin_prefetch(next + k * 16, 0, 2);
+      }
       F32x16 weight[kTile];
 #pragma GCC unroll 4
       for (uint32_t t = 0; t < kTile; ++t) weight[t] = splat(p[t][i]);
@@ -156,8 +177,8 @@ SW_INLINE void add_values(const ChunkData<Stored>& chunk, uint32_t value_length,
     }
 }
 
-template <uint32_t kTile, class Stored>
-void weighted_values(const ChunkData<Stored>& chunk, uint32_t value_length, uint32_t begin, uint32_t end,
+template <uint32_t kTile, class Data>
+void weighted_values(const Data& chunk, uint32_t value_length, uint32_t begin, uint32_t end,
                      const TileQuery* tile) {
   if (begin >= end) return;
   constexpr uint32_t kAtOnce = side_by_side(kTile);
@@ -207,9 +228,9 @@ SW_INLINE void widen(const uint16_t* from, size_t count, float* to) {
 }
 
 // The chunk as floats in `floats`, as far as positions begin..end-1 need it.
-SW_INLINE ChunkData<float> widen_chunk(const ChunkData<uint16_t>& chunk, const KvView& kv, uint32_t begin,
-                                       uint32_t end, float* floats) {
-  ChunkData<float> wide;
+SW_INLINE Chunk<float> widen_chunk(const Chunk<uint16_t>& chunk, const KvView& kv, uint32_t begin,
+                                   uint32_t end, float* floats) {
+  Chunk<float> wide;
   const size_t group = size_t{kv.key_length} * 16, page = size_t{kv.value_length} * kPagePositions;
   const uint32_t first = begin / 16, last = (end - 1) / 16;
   for (uint32_t g = first; g <= last; ++g) widen(chunk.keys[g], group, floats + g * group);
@@ -225,8 +246,13 @@ SW_INLINE ChunkData<float> widen_chunk(const ChunkData<uint16_t>& chunk, const K
   return wide;
 }
 
-template <uint32_t kTile, class Stored>
-void run_tile(const ChunkData<Stored>& chunk, const KvView& kv, TileQuery* tile) {
+// Floats are read where they lie.
+SW_INLINE Chunk<float> widen_chunk(const Chunk<float>& chunk, const KvView&, uint32_t, uint32_t, float*) {
+  return chunk;
+}
+
+template <uint32_t kTile, class Data>
+void run_tile(const Data& chunk, const KvView& kv, TileQuery* tile) {
   uint32_t first = kChunk, last = 0;         // any of them
   uint32_t all_begin = 0, all_end = kChunk;  // all of them
   for (uint32_t t = 0; t < kTile; ++t) {
@@ -254,9 +280,8 @@ void run_tile(const ChunkData<Stored>& chunk, const KvView& kv, TileQuery* tile)
   for (uint32_t t = 0; t < kTile; ++t) combine(tile[t], kv.value_length);
 }
 
-template <class Stored>
-void run_tiles(const ChunkData<Stored>& chunk, const KvView& kv, TileQuery* queries, uint32_t n,
-               float* space) {
+template <class Data>
+void run_tiles(const Data& chunk, const KvView& kv, TileQuery* queries, uint32_t n, float* space) {
   const size_t padded_value = (size_t{kv.value_length} + 15) / 16 * 16;
   for (uint32_t i = 0; i < n;) {
     const uint32_t tile = n - i >= 4 ? 4 : n - i >= 2 ? 2 : 1;
@@ -317,22 +342,29 @@ void attend_batch(const KvView& kv, uint32_t kv_head, const AttentionQuery* quer
     }
     if (n_active == 0) continue;
 
-    ChunkData<Stored> chunk;
+    const auto keys_at = [&](uint32_t position) {
+      return static_cast<const Stored*>(kv.key_pages[position / kPagePositions]) + key_head +
+             size_t{position % kPagePositions} * kv.key_length;
+    };
+    const auto values_at = [&](uint32_t position) {
+      return static_cast<const Stored*>(kv.value_pages[position / kPagePositions]) + value_head;
+    };
+    ChunkAndNext<Stored> chunk;
     for (uint32_t g = 0; g < kChunkGroups; ++g) {
       const uint32_t used = g<first / 16 ? first / 16 : g>(last - 1) / 16 ? (last - 1) / 16 : g;
-      const uint32_t position = origin + used * 16;
-      chunk.keys[g] = static_cast<const Stored*>(kv.key_pages[position / kPagePositions]) + key_head +
-                      size_t{position % kPagePositions} * kv.key_length;
+      chunk.keys[g] = keys_at(origin + used * 16);
+      const uint32_t next = origin + kChunk + g * 16;
+      chunk.next_keys[g] = next < end_key ? keys_at(next) : chunk.keys[g];
     }
-    for (uint32_t p = first / kPagePositions; p <= (last - 1) / kPagePositions; ++p)
-      chunk.values[p] = static_cast<const Stored*>(kv.value_pages[origin / kPagePositions + p]) + value_head;
-
-    if constexpr (sizeof(Stored) == 2)
-      if (n_active > kTileQueries) {
-        run_tiles(widen_chunk(chunk, kv, first, last, wide), kv, active, n_active, tile_space);
-        continue;
-      }
-    run_tiles(chunk, kv, active, n_active, tile_space);
+    for (uint32_t p = first / kPagePositions; p <= (last - 1) / kPagePositions; ++p) {
+      chunk.values[p] = values_at(origin + p * kPagePositions);
+      const uint32_t next = origin + kChunk + p * kPagePositions;
+      chunk.next_values[p] = next < end_key ? values_at(next) : chunk.values[p];
+    }
+    if (n_active > kTileQueries)
+      run_tiles(widen_chunk(chunk, kv, first, last, wide), kv, active, n_active, tile_space);
+    else
+      run_tiles(chunk, kv, active, n_active, tile_space);
   }
 
   for (uint32_t i = 0; i < n; ++i) {
