@@ -49,7 +49,9 @@ class Loader {
   void work() {
     Allocation buffer;
     if (buffer_bytes_ > 0) {
-      Result<Allocation> made = Allocation::create(buffer_bytes_, Pages::kPreferHuge);
+      // A whole huge page even for less: the rows of a group then share one TLB entry.
+      Result<Allocation> made =
+          Allocation::create(std::max(buffer_bytes_, kHugePageBytes), Pages::kPreferHuge);
       if (!made) return stop(std::move(made).error());
       buffer = *std::move(made);
     }
