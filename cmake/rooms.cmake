@@ -47,3 +47,17 @@ function(spillway_fuzz name)
   endif()
   add_test(NAME fuzz_corpus_${name} COMMAND ${name}_fuzz -runs=0 ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})
 endfunction()
+
+# spillway_fuzz_canary(NAME LINK target...): the same target with SPILLWAY_FUZZ_CANARY, which plants a fault; the input
+# tests/fuzz/canary/NAME must be caught, so that a fuzz run that finds nothing means something.
+function(spillway_fuzz_canary name)
+  cmake_parse_arguments(FUZZ "" "" "LINK" ${ARGN})
+  add_executable(${name}_fuzz_canary ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_fuzz.cc
+                                     ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc)
+  target_link_libraries(${name}_fuzz_canary PRIVATE ${FUZZ_LINK})
+  target_compile_definitions(${name}_fuzz_canary PRIVATE SPILLWAY_FUZZ_CANARY)
+  # Through grep, since ctest counts an abort as a failure even where one is wanted.
+  add_test(NAME fuzz_canary_${name}
+           COMMAND sh -c "\"$0\" \"$1\" 2>&1 | grep 'fuzz: caught'" $<TARGET_FILE:${name}_fuzz_canary>
+                   ${PROJECT_SOURCE_DIR}/tests/fuzz/canary/${name})
+endfunction()
