@@ -1,17 +1,29 @@
-# spillway_room(NAME DEPENDS room... LINK target...): the static library of one room, from every .cc file of its folder.
+# spillway_room(NAME [FOLDER folder] DEPENDS room... LINK target... EXCEPT file...): the static library of one room, from
+# every .cc file of its folder (but EXCEPT) and its SUBFOLDERS.
 # A room includes headers as "room/file.h". tests/layers_test checks the include graph against DEPENDS.
 function(spillway_room name)
-  cmake_parse_arguments(ROOM "" "FOLDER" "DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ROOM "" "FOLDER" "DEPENDS;LINK;EXCEPT;SUBFOLDERS" ${ARGN})
   if(NOT ROOM_FOLDER)
     set(ROOM_FOLDER ${name})
   endif()
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${ROOM_FOLDER}/*.cc)
+  foreach(folder IN LISTS ROOM_SUBFOLDERS)
+    file(GLOB more CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${ROOM_FOLDER}/${folder}/*.cc)
+    list(APPEND sources ${more})
+  endforeach()
+  foreach(file IN LISTS ROOM_EXCEPT)
+    list(FILTER sources EXCLUDE REGEX "/${file}$")
+  endforeach()
   if(NOT sources)
     message(FATAL_ERROR "room ${name} has no sources in src/${ROOM_FOLDER}")
   endif()
   add_library(spillway_${name} STATIC ${sources})
   target_include_directories(spillway_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(spillway_${name} PUBLIC fmt::fmt ${ROOM_LINK})
+  # Sources with flags of their own (an instruction set each) can't take it.
+  if(NOT name STREQUAL "cpu")
+    target_precompile_headers(spillway_${name} PRIVATE <fmt/format.h> <algorithm> <expected> <functional> <memory> <string> <vector>)
+  endif()
   foreach(room IN LISTS ROOM_DEPENDS)
     target_link_libraries(spillway_${name} PUBLIC spillway_${room})
   endforeach()

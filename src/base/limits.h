@@ -22,6 +22,7 @@ inline constexpr uint32_t kMaxLayers = 1024;
 inline constexpr uint32_t kMaxExperts = 4096;
 inline constexpr uint32_t kMaxExpertsUsed = 256;
 inline constexpr uint32_t kMaxHiddenLength = 1 << 20;
+inline constexpr uint32_t kMaxHeadLength = 1024;      // 576 is the largest published (MLA)
 inline constexpr uint32_t kMaxVocabulary = 1 << 24;
 inline constexpr uint32_t kMaxContext = 1 << 24;
 

@@ -52,6 +52,20 @@ struct Activations {
   uint32_t block_length() const { return kind == ActivationKind::kQ256 ? 256 : 32; }
   uint32_t blocks() const { return cols / block_length(); }
   uint32_t sums_per_row() const { return kind == ActivationKind::kQ256 ? cols / 16 : cols / 32; }
+
+  // The rows from `token` on.
+  Activations from(uint32_t token) const {
+    Activations rest = *this;
+    rest.tokens -= token;
+    if (kind == ActivationKind::kF32) {
+      rest.f32 += size_t{token} * cols;
+    } else {
+      rest.q += size_t{token} * cols;
+      rest.d += size_t{token} * blocks();
+      rest.sums += size_t{token} * sums_per_row();
+    }
+    return rest;
+  }
 };
 
 // Scratch that one thread lends to a kernel. `bytes` is at least Kernels::scratch_bytes(largest cols); 64-byte aligned.

@@ -1,0 +1,43 @@
+#include "cli/arguments.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+namespace spillway::cli {
+namespace {
+
+constexpr std::string_view kOneDashNames[] = {"lm", "ctk", "ctv", "ub", "sys", "ngl", "cmoe", "ncmoe", "fa", "tb", "cnv", "no-cnv"};
+
+bool is_one_dash(std::string_view name) { return std::ranges::find(kOneDashNames, name) != std::end(kOneDashNames); }
+
+}  // namespace
+
+std::vector<std::string> rewrite_arguments(int argc, char** argv) {
+  std::vector<std::string> result;
+  bool verbatim = false;
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    if (argument == "--") verbatim = true;
+    if (!verbatim && argument.size() > 2 && argument[0] == '-' && argument[1] != '-') {
+      const std::string_view name = std::string_view(argument).substr(1, argument.find('=') - 1);
+      if (is_one_dash(name)) argument.insert(0, "-");
+    }
+    result.push_back(std::move(argument));
+  }
+  return result;
+}
+
+std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
+  std::string names = CLI::Formatter::make_option_name(option, is_positional);
+  for (const std::string_view name : kOneDashNames) {
+    const std::string two_dashes = "--" + std::string(name);
+    for (size_t at = names.find(two_dashes); at != std::string::npos; at = names.find(two_dashes, at + 1)) {
+      const size_t end = at + two_dashes.size();
+      if (end == names.size() || names[end] == ',') names.erase(at, 1);
+    }
+  }
+  return names;
+}
+
+}  // namespace spillway::cli

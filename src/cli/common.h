@@ -1,0 +1,36 @@
+// What every command shares: exit codes, messages to the person, and small formatting.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace spillway::cli {
+
+// 0 = done, 1 = the input, file or machine does not allow it (a message says why), 2 = wrong usage.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitError = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInterrupted = 130;  // as a shell reports SIGINT
+
+// One command: adds its subcommand, with options and help; what it runs sets `exit_code`.
+void add_run(CLI::App& app, int& exit_code);
+void add_inspect(CLI::App& app, int& exit_code);
+void add_tokenize(CLI::App& app, int& exit_code);
+void add_detokenize(CLI::App& app, int& exit_code);
+void add_logits(CLI::App& app, int& exit_code);
+void add_bench(CLI::App& app, int& exit_code);
+
+// Prints "spillway: <message>" to standard error; the exit code is kExitError.
+int report(const Error& error);
+void note(const std::string& message);  // for the person; standard error
+
+// "1.5 GiB", "144 B"
+std::string format_bytes(uint64_t bytes);
+
+// Standard output can still be written to; false when it can't (a closed pipe, a full disk).
+bool flush_stdout();
+
+}  // namespace spillway::cli

@@ -1,0 +1,66 @@
+#include "cli/conversation.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace spillway::cli {
+
+Conversation::Conversation(engine::Engine& engine, const text::Tokenizer& tokenizer,
+                           const text::ChatTemplate& chat_template, sample::SamplerParams sampling,
+                           GenerateOptions options)
+    : engine_(engine),
+      tokenizer_(tokenizer),
+      template_(chat_template),
+      sampling_(std::move(sampling)),
+      options_(std::move(options)),
+      sequence_(engine.open_sequence()) {}
+
+Conversation::~Conversation() { engine_.close_sequence(sequence_); }
+
+void Conversation::set_system(std::string text) { system_ = std::move(text); }
+
+void Conversation::reset() { messages_ = text::Json::array(); }
+
+Result<Answer> Conversation::ask(const std::string& message, const std::function<bool(const std::string&)>& emit) {
+  messages_.push_back({{"role", "user"}, {"content", message}});
+  auto result = answer(emit);
+  if (!result) {
+    messages_.erase(messages_.size() - 1);
+    return result;
+  }
+  messages_.push_back(
+      {{"role", "assistant"}, {"content", without_reasoning(result->text, template_.capabilities().think_tags)}});
+  ++sampling_.seed;  // the next answer draws other numbers, the same ones in a repeated session
+  return result;
+}
+
+Result<Answer> Conversation::answer(const std::function<bool(const std::string&)>& emit) {
+  text::Json messages = text::Json::array();
+  if (!system_.empty()) messages.push_back({{"role", "system"}, {"content", system_}});
+  for (const text::Json& message : messages_) messages.push_back(message);
+
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  text::RenderOptions render{.extra = variables_, .now = std::chrono::local_seconds(now.time_since_epoch())};
+  SW_ASSIGN(const text::Prompt prompt, template_.render(messages, render));
+  inside_thinking_ = prompt.inside_thinking;
+  SW_ASSIGN(const std::vector<int32_t> tokens,
+            tokenizer_.encode(prompt.text, {.add_special = !prompt.starts_with_bos, .parse_special = true}));
+  if (tokens.empty()) return invalid("the chat template made an empty prompt");
+
+  // What the cache holds of the same beginning stays; at least one token is computed, for its logits.
+  const size_t common = std::ranges::mismatch(history_, tokens).in1 - history_.begin();
+  const uint32_t keep = static_cast<uint32_t>(std::min(common, tokens.size() - 1));
+  engine_.truncate(sequence_, keep);
+  history_.resize(keep);
+  return generate(engine_, sequence_, tokenizer_, tokens, sampling_, options_, history_, emit);
+}
+
+std::string without_reasoning(const std::string& answer, const std::optional<text::ThinkTags>& tags) {
+  if (!tags) return answer;
+  const size_t close = answer.rfind(tags->close);
+  if (close == std::string::npos) return answer;
+  const size_t start = answer.find_first_not_of(" \n", close + tags->close.size());
+  return start == std::string::npos ? std::string() : answer.substr(start);
+}
+
+}  // namespace spillway::cli

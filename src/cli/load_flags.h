@@ -1,0 +1,40 @@
+// The flags that say which model is loaded and how; every command that loads one has them all.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+
+namespace spillway::cli {
+
+struct LoadFlags {
+  std::string model;
+  std::string load_mode = "auto";
+  std::string key_type = "f16", value_type = "f16";
+  std::string instruction_set = "auto";
+  uint32_t threads = 0;
+  uint32_t context = 0;
+  uint32_t batch = 0;
+  uint32_t ubatch = 512;
+  int32_t gpu_layers = 0;
+  bool cpu_experts = false;
+  uint32_t cpu_expert_layers = 0;
+
+  void add_to(CLI::App& command);
+  Result<engine::Options> options() const;
+
+  // Words about flags that were given and have nothing to do here.
+  std::vector<std::string> without_effect(const CLI::App& command) const;
+};
+
+// Opens the model with a progress bar, and says what is in force where standard error is a terminal or `verbose`.
+Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, const CLI::App& command);
+
+// "qwen3moe, 24 layers, ...; read, interleaved (fits); 2 threads (2 cores allowed); ..."
+std::string describe_load(const engine::Engine& engine);
+
+}  // namespace spillway::cli

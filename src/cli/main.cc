@@ -1,0 +1,32 @@
+#include "cli/arguments.h"
+#include "cli/common.h"
+#include "cli/version.h"
+
+int main(int argc, char** argv) {
+  using namespace spillway::cli;
+  CLI::App app("Runs Mixture-of-Experts language models (GGUF files) that are larger than the GPU's memory.", "spillway");
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.set_version_flag("--version", version_text());
+  app.require_subcommand(1);
+  app.failure_message(CLI::FailureMessage::simple);
+
+  int exit_code = kExitOk;
+  add_run(app, exit_code);
+  add_inspect(app, exit_code);
+  add_tokenize(app, exit_code);
+  add_detokenize(app, exit_code);
+  add_logits(app, exit_code);
+  add_bench(app, exit_code);
+
+  std::vector<std::string> arguments = rewrite_arguments(argc, argv);
+  std::ranges::reverse(arguments);  // CLI11 takes them from the back
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? kExitOk : kExitUsage;
+  } catch (const std::bad_alloc&) {
+    return report({spillway::Error::Kind::kNoMemory, "out of memory; a smaller -c or -ub, or '-lm mmap', needs less"});
+  }
+  return exit_code;
+}

@@ -1,0 +1,28 @@
+// A bar on standard error for what takes longer than a moment; silent where standard error is not a terminal.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace spillway::cli {
+
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string title);
+  ~ProgressBar() { clear(); }
+
+  // Draws at most ten times a second, and not within the first moment.
+  void update(uint64_t done, uint64_t total);
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const std::string title_;
+  const bool enabled_;
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point last_ = start_;
+  bool drawn_ = false;
+};
+
+}  // namespace spillway::cli

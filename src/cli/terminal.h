@@ -1,0 +1,21 @@
+// What the command line asks of the terminal and of signals.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+namespace spillway::cli {
+
+bool stdin_is_terminal();
+bool stdout_is_terminal();
+bool stderr_is_terminal();
+
+// From here on Ctrl-C sets a flag instead of ending the program; a second one before the flag is looked at ends it.
+void catch_interrupts();
+bool interrupted();         // the flag
+void clear_interrupted();
+
+// A terminal escape around text that matters less, where standard error is a terminal and NO_COLOR is unset.
+std::string dim(const std::string& text);
+
+}  // namespace spillway::cli

@@ -1,0 +1,28 @@
+#include "base/limits.h"
+#include "model/families/family.h"
+#include "model/parts.h"
+
+namespace spillway::model {
+
+// `llama` with experts is Mixtral: adjacent-pair rope (the converters permute Q and K for it), softmax over all experts,
+// the chosen ones renormalised. Files from before the merge of the expert tensors carry one tensor per expert.
+Result<void> describe_llama(Builder& b, Description& model) {
+  SW_ASSIGN(const CommonSizes sizes, read_common(b, RopeStyle::kNormal, model));
+  SW_ASSIGN(const uint32_t width, expert_width(b));
+  for (uint32_t n = 0; n < sizes.layers; ++n) {
+    Layer layer;
+    SW_ASSIGN(layer.attention_norm, b.vector(layer_tensor(n, "attn_norm.weight"), sizes.hidden));
+    SW_ASSIGN(layer.attention, read_attention(b, sizes, n));
+    SW_ASSIGN(layer.ffn_norm, b.vector(layer_tensor(n, "ffn_norm.weight"), sizes.hidden));
+    if (is_moe_layer(b, n)) {
+      SW_ASSIGN(layer.ffn, read_moe(b, sizes, n, width, {.renormalize = true}));
+    } else {
+      SW_ASSIGN(const uint32_t dense_width, b.require_uint("feed_forward_length", 1, limits::kMaxHiddenLength));
+      SW_ASSIGN(layer.ffn, read_dense_ffn(b, sizes, n, "", dense_width));
+    }
+    model.layers.push_back(std::move(layer));
+  }
+  return {};
+}
+
+}  // namespace spillway::model
