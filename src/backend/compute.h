@@ -1,9 +1,9 @@
-// The operations that a forward pass is made of, as a device offers them. The forward pass (engine/forward.cc) is
-// written once against this interface; a device runs each call at once, or records it. Each operation is defined in
-// numerics/ (docs/numerics.md), so every device gives the same bits.
+// The operations that a forward pass is made of, as a device offers them. The forward pass
+// (engine/forward.cc) is written once against this interface; a device runs each call at once, or records it.
+// Each operation is defined in numerics/ (docs/numerics.md), so every device gives the same bits.
 //
-// Activations live in numbered buffers of (rows, width) float32 that the device owns; a row is one token of the step.
-// Weights are numbered as the engine's weight table numbers them.
+// Activations live in numbered buffers of (rows, width) float32 that the device owns; a row is one token of
+// the step. Weights are numbered as the engine's weight table numbers them.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +78,8 @@ class Compute {
   virtual void embed(WeightId table, BufferId out) = 0;
   virtual void rms_norm(BufferId x, uint32_t width, WeightId weight, float epsilon, BufferId y) = 0;
   // Norm of each head of each row on its own, in place, with one weight of head_length.
-  virtual void head_norm(BufferId x, uint32_t heads, uint32_t head_length, WeightId weight, float epsilon) = 0;
+  virtual void head_norm(BufferId x, uint32_t heads, uint32_t head_length, WeightId weight,
+                         float epsilon) = 0;
   // Several products of the same activations.
   virtual void linear(BufferId x, std::span<const Linear> targets) = 0;
   virtual void rope(BufferId x, const RopeSpec& spec) = 0;
@@ -92,8 +93,8 @@ class Compute {
   // Routes each row to its experts and writes their weighted sum.
   virtual void moe(BufferId x, const MoeSpec& spec, BufferId out) = 0;
   // Norm and output head of the named rows: logits row i (vocabulary values) to out + i * out_stride.
-  virtual void logits(BufferId x, std::span<const uint32_t> rows, WeightId norm, float epsilon, WeightId output,
-                      float* out, size_t out_stride) = 0;
+  virtual void logits(BufferId x, std::span<const uint32_t> rows, WeightId norm, float epsilon,
+                      WeightId output, float* out, size_t out_stride) = 0;
 
   // Waits for the device; the first error since begin().
   virtual Result<void> finish() = 0;

@@ -19,7 +19,8 @@ class AlignedArray {
  public:
   AlignedArray() = default;
   explicit AlignedArray(size_t n)
-      : data_(n == 0 ? nullptr : static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{kCacheLineBytes}))),
+      : data_(n == 0 ? nullptr
+                     : static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{kCacheLineBytes}))),
         size_(n) {}
 
   T* data() { return data_.get(); }

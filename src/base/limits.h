@@ -6,13 +6,13 @@
 
 namespace spillway::limits {
 
-// GGUF. A 200 B-parameter model has about 1,500 tensors and 60 metadata keys; its vocabulary arrays hold up to
-// 300,000 strings. Each limit leaves two to three orders of magnitude.
+// GGUF. A 200 B-parameter model has about 1,500 tensors and 60 metadata keys; its vocabulary arrays hold up
+// to 300,000 strings. Each limit leaves two to three orders of magnitude.
 inline constexpr uint64_t kMaxTensors = 1 << 20;
 inline constexpr uint64_t kMaxMetadataKeys = 1 << 16;
-inline constexpr uint64_t kMaxNameBytes = 1 << 16;        // the format's own bound on key length
+inline constexpr uint64_t kMaxNameBytes = 1 << 16;  // the format's own bound on key length
 inline constexpr uint64_t kMaxArrayLength = 1 << 26;
-inline constexpr uint32_t kMaxArrayDepth = 8;             // arrays of arrays
+inline constexpr uint32_t kMaxArrayDepth = 8;  // arrays of arrays
 inline constexpr uint32_t kMaxDims = 4;
 inline constexpr uint64_t kMaxAlignment = 1 << 20;
 inline constexpr uint32_t kMaxShards = 1024;
@@ -22,17 +22,17 @@ inline constexpr uint32_t kMaxLayers = 1024;
 inline constexpr uint32_t kMaxExperts = 4096;
 inline constexpr uint32_t kMaxExpertsUsed = 256;
 inline constexpr uint32_t kMaxHiddenLength = 1 << 20;
-inline constexpr uint32_t kMaxHeadLength = 1024;      // 576 is the largest published (MLA)
+inline constexpr uint32_t kMaxHeadLength = 1024;  // 576 is the largest published (MLA)
 inline constexpr uint32_t kMaxVocabulary = 1 << 24;
 inline constexpr uint32_t kMaxContext = 1 << 24;
 
 // Text.
-inline constexpr uint64_t kMaxTextBytes = uint64_t{1} << 30;      // a prompt
+inline constexpr uint64_t kMaxTextBytes = uint64_t{1} << 30;  // a prompt
 inline constexpr uint64_t kMaxTemplateBytes = 1 << 20;
-inline constexpr uint32_t kMaxTemplateDepth = 128;                // nested blocks, expressions, macro calls
-inline constexpr uint64_t kMaxTemplateSteps = 20'000'000;         // evaluated nodes: stops endless templates
+inline constexpr uint32_t kMaxTemplateDepth = 128;         // nested blocks, expressions, macro calls
+inline constexpr uint64_t kMaxTemplateSteps = 20'000'000;  // evaluated nodes: stops endless templates
 inline constexpr uint64_t kMaxTemplateOutputBytes = 256 << 20;
-inline constexpr uint64_t kMaxTemplateMemoryBytes = 512 << 20;    // live values of one rendering
+inline constexpr uint64_t kMaxTemplateMemoryBytes = 512 << 20;  // live values of one rendering
 
 // Running.
 inline constexpr uint32_t kMaxThreads = 1024;

@@ -10,7 +10,8 @@
 
 namespace spillway {
 
-// What went wrong, for a person: the place (file, key, tensor), the value found, the value needed, the remedy.
+// What went wrong, for a person: the place (file, key, tensor), the value found, the value needed, the
+// remedy.
 struct Error {
   enum class Kind {
     kInvalid,      // the input is damaged or contradicts itself
@@ -50,17 +51,18 @@ std::unexpected<Error> unsupported(fmt::format_string<Args...> format, Args&&...
 }  // namespace spillway
 
 // Returns the error of `expression` (a Result) from the enclosing function, else goes on.
-#define SW_TRY(expression)                                                  \
-  do {                                                                      \
-    if (auto sw_result_ = (expression); !sw_result_) [[unlikely]]           \
-      return std::unexpected(std::move(sw_result_).error());                \
+#define SW_TRY(expression)                                        \
+  do {                                                            \
+    if (auto sw_result_ = (expression); !sw_result_) [[unlikely]] \
+      return std::unexpected(std::move(sw_result_).error());      \
   } while (false)
 
 #define SW_CONCAT_INNER(a, b) a##b
 #define SW_CONCAT(a, b) SW_CONCAT_INNER(a, b)
-#define SW_ASSIGN_IMPL(result, declaration, expression)                     \
-  auto result = (expression);                                               \
-  if (!result) [[unlikely]] return std::unexpected(std::move(result).error()); \
+#define SW_ASSIGN_IMPL(result, declaration, expression) \
+  auto result = (expression);                           \
+  if (!result) [[unlikely]]                             \
+    return std::unexpected(std::move(result).error());  \
   declaration = std::move(*result)
 
 // `SW_ASSIGN(auto value, function());` declares `value` from a Result, or returns its error.

@@ -29,9 +29,9 @@ enum class TensorType : uint32_t {
 
 struct TensorTypeInfo {
   TensorType type;
-  std::string_view name;   // as people write it: "Q4_K"
-  uint32_t block_length;   // values per block
-  uint32_t block_bytes;    // bytes per block
+  std::string_view name;  // as people write it: "Q4_K"
+  uint32_t block_length;  // values per block
+  uint32_t block_bytes;   // bytes per block
 };
 
 // What is known of `id` as it stands in a file, or null for a type that this program does not compute with.

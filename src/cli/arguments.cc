@@ -7,9 +7,12 @@
 namespace spillway::cli {
 namespace {
 
-constexpr std::string_view kOneDashNames[] = {"lm", "ctk", "ctv", "ub", "sys", "ngl", "cmoe", "ncmoe", "fa", "tb", "cnv", "no-cnv"};
+constexpr std::string_view kOneDashNames[] = {"lm",   "ctk",   "ctv", "ub", "sys", "ngl",
+                                              "cmoe", "ncmoe", "fa",  "tb", "cnv", "no-cnv"};
 
-bool is_one_dash(std::string_view name) { return std::ranges::find(kOneDashNames, name) != std::end(kOneDashNames); }
+bool is_one_dash(std::string_view name) {
+  return std::ranges::find(kOneDashNames, name) != std::end(kOneDashNames);
+}
 
 }  // namespace
 

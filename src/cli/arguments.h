@@ -1,5 +1,5 @@
-// The command line as llama.cpp's users type it: "-lm mmap", "-ctk f16". CLI11 knows only one-letter options after a
-// single dash, so these are rewritten before it sees them, and shown that way in the help.
+// The command line as llama.cpp's users type it: "-lm mmap", "-ctk f16". CLI11 knows only one-letter options
+// after a single dash, so these are rewritten before it sees them, and shown that way in the help.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -58,7 +58,8 @@ Result<double> time_prefill(engine::Engine& engine, std::span<const int32_t> tok
   const engine::SequenceId sequence = engine.open_sequence();
   const engine::BatchItem item{.sequence = sequence, .tokens = tokens, .want = engine::Want::kLast};
   const auto start = Clock::now();
-  const auto done = engine.decode({&item, 1}, [](size_t, size_t, std::span<const float>) {}, [] { return !interrupted(); });
+  const auto done =
+      engine.decode({&item, 1}, [](size_t, size_t, std::span<const float>) {}, [] { return !interrupted(); });
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   engine.close_sequence(sequence);
   SW_TRY(done);
@@ -71,8 +72,10 @@ Result<double> time_decode(engine::Engine& engine, std::span<const int32_t> toke
   Result<void> done;
   const auto start = Clock::now();
   for (size_t i = 0; i < tokens.size() && done; ++i) {
-    const engine::BatchItem item{.sequence = sequence, .tokens = tokens.subspan(i, 1), .want = engine::Want::kLast};
-    done = engine.decode({&item, 1}, [](size_t, size_t, std::span<const float>) {}, [] { return !interrupted(); });
+    const engine::BatchItem item{
+        .sequence = sequence, .tokens = tokens.subspan(i, 1), .want = engine::Want::kLast};
+    done = engine.decode(
+        {&item, 1}, [](size_t, size_t, std::span<const float>) {}, [] { return !interrupted(); });
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   engine.close_sequence(sequence);
@@ -100,20 +103,27 @@ Result<Measured> measure(engine::Engine& engine, const BenchFlags& flags, const 
 }
 
 Json series_json(const Series& series, uint32_t tokens) {
-  return {{"tokens", tokens}, {"tok_s", series.tok_s}, {"mean", series.mean()}, {"deviation", series.deviation()}};
+  return {{"tokens", tokens},
+          {"tok_s", series.tok_s},
+          {"mean", series.mean()},
+          {"deviation", series.deviation()}};
 }
 
-void print(const engine::Engine& engine, const BenchFlags& flags, const Measured& m, uint64_t bytes_per_token) {
+void print(const engine::Engine& engine, const BenchFlags& flags, const Measured& m,
+           uint64_t bytes_per_token) {
   const double read = m.decode.mean() * static_cast<double>(bytes_per_token);
   fmt::print("{}\n\n", describe_load(engine));
   fmt::print("all measured, {} repetitions, prompts are real text\n", flags.repetitions);
   if (flags.prompt > 0)
-    fmt::print("  prefill {:>5} tokens   {:>8.1f} ± {:.1f} tok/s\n", flags.prompt, m.prefill.mean(), m.prefill.deviation());
+    fmt::print("  prefill {:>5} tokens   {:>8.1f} ± {:.1f} tok/s\n", flags.prompt, m.prefill.mean(),
+               m.prefill.deviation());
   if (flags.generate > 0)
-    fmt::print("  decode  {:>5} tokens   {:>8.1f} ± {:.1f} tok/s   {:.1f} GB/s of weights = {:.0f} % of the {:.1f} GB/s that this "
-               "machine reads with {} threads\n",
-               flags.generate, m.decode.mean(), m.decode.deviation(), read * 1e-9, 100 * read / m.bandwidth, m.bandwidth * 1e-9,
-               engine.memory().threads);
+    fmt::print(
+        "  decode  {:>5} tokens   {:>8.1f} ± {:.1f} tok/s   {:.1f} GB/s of weights = {:.0f} % of the {:.1f} "
+        "GB/s that this "
+        "machine reads with {} threads\n",
+        flags.generate, m.decode.mean(), m.decode.deviation(), read * 1e-9, 100 * read / m.bandwidth,
+        m.bandwidth * 1e-9, engine.memory().threads);
 }
 
 Result<void> bench(const BenchFlags& flags, const CLI::App& command) {
@@ -139,9 +149,13 @@ Result<void> bench(const BenchFlags& flags, const CLI::App& command) {
   const double read = m.decode.mean() * static_cast<double>(bytes_per_token);
   fmt::print("{}\n", Json{{"label", "measured"},
                           {"model", engine->description().name},
-                          {"settings", {{"threads", plan.threads}, {"context", plan.context}, {"ubatch", plan.ubatch},
-                                        {"load_mode", engine::load_mode_name(plan.mode)}, {"kernels", plan.instruction_set},
-                                        {"kv_type", plan.kv_type == cpu::KvType::kF16 ? "f16" : "f32"}}},
+                          {"settings",
+                           {{"threads", plan.threads},
+                            {"context", plan.context},
+                            {"ubatch", plan.ubatch},
+                            {"load_mode", engine::load_mode_name(plan.mode)},
+                            {"kernels", plan.instruction_set},
+                            {"kv_type", plan.kv_type == cpu::KvType::kF16 ? "f16" : "f32"}}},
                           {"prefill", series_json(m.prefill, flags.prompt)},
                           {"decode", series_json(m.decode, flags.generate)},
                           {"weights_read_per_token_bytes", bytes_per_token},
@@ -158,10 +172,14 @@ void add_bench(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<BenchFlags>();
   CLI::App* command = app.add_subcommand("bench", "Measure prefill and decode speed");
   command->add_option("-p,--n-prompt", flags->prompt, "tokens of the prompt; 0: no prefill test")
-      ->check(CLI::Range(0u, limits::kMaxContext))->capture_default_str();
+      ->check(CLI::Range(0u, limits::kMaxContext))
+      ->capture_default_str();
   command->add_option("-n,--n-gen", flags->generate, "tokens to decode; 0: no decode test")
-      ->check(CLI::Range(0u, limits::kMaxContext))->capture_default_str();
-  command->add_option("-r,--repetitions", flags->repetitions, "repetitions")->check(CLI::Range(1u, 1000u))->capture_default_str();
+      ->check(CLI::Range(0u, limits::kMaxContext))
+      ->capture_default_str();
+  command->add_option("-r,--repetitions", flags->repetitions, "repetitions")
+      ->check(CLI::Range(1u, 1000u))
+      ->capture_default_str();
   command->add_flag("--json", flags->json, "print JSON");
   flags->load.add_to(*command);
   command->callback([flags, command, &exit_code] {

@@ -1,4 +1,5 @@
-// Text for benchmarks: prose and code, so that a prompt routes like real work and not like one token over and over.
+// Text for benchmarks: prose and code, so that a prompt routes like real work and not like one token over and
+// over.
 #pragma once
 
 #include <string_view>

@@ -29,8 +29,9 @@ class Chat {
   Chat(Conversation& conversation, engine::Engine& engine) : conversation_(conversation), engine_(engine) {}
 
   int loop() {
-    fmt::print("Chat with {}. /help lists the commands.\n",
-               engine_.description().name.empty() ? engine_.description().family : engine_.description().name);
+    fmt::print("Chat with {}. /help lists the commands.\n", engine_.description().name.empty()
+                                                                ? engine_.description().family
+                                                                : engine_.description().name);
     using_history();
     while (auto line = read_message()) {
       if (line->empty()) continue;
@@ -82,8 +83,9 @@ class Chat {
     last_ = result->figures;
     fmt::print(stderr, "{}\n", dim(format_figures(result->figures)));
     if (result->finish == Finish::kContextFull)
-      note(fmt::format("the answer was cut: the context is full ({} of {} positions); /reset, or start with a larger -c",
-                       conversation_.tokens_in_context(), engine_.context()));
+      note(fmt::format(
+          "the answer was cut: the context is full ({} of {} positions); /reset, or start with a larger -c",
+          conversation_.tokens_in_context(), engine_.context()));
     if (result->finish == Finish::kInterrupted) note("stopped");
   }
 
@@ -153,9 +155,9 @@ class Chat {
       return;
     }
     conversation_.sampling() = changed;
-    fmt::print("temp {}, top-k {}, top-p {}, min-p {}, repeat-penalty {}, seed {}, n {}\n", changed.temperature,
-               changed.top_k, changed.top_p, changed.min_p, changed.repeat_penalty, changed.seed,
-               conversation_.options().max_tokens);
+    fmt::print("temp {}, top-k {}, top-p {}, min-p {}, repeat-penalty {}, seed {}, n {}\n",
+               changed.temperature, changed.top_k, changed.top_p, changed.min_p, changed.repeat_penalty,
+               changed.seed, conversation_.options().max_tokens);
   }
 
   Conversation& conversation_;
@@ -165,6 +167,8 @@ class Chat {
 
 }  // namespace
 
-Result<int> chat(Conversation& conversation, engine::Engine& engine) { return Chat(conversation, engine).loop(); }
+Result<int> chat(Conversation& conversation, engine::Engine& engine) {
+  return Chat(conversation, engine).loop();
+}
 
 }  // namespace spillway::cli

@@ -21,15 +21,16 @@ void Conversation::set_system(std::string text) { system_ = std::move(text); }
 
 void Conversation::reset() { messages_ = text::Json::array(); }
 
-Result<Answer> Conversation::ask(const std::string& message, const std::function<bool(const std::string&)>& emit) {
+Result<Answer> Conversation::ask(const std::string& message,
+                                 const std::function<bool(const std::string&)>& emit) {
   messages_.push_back({{"role", "user"}, {"content", message}});
   auto result = answer(emit);
   if (!result) {
     messages_.erase(messages_.size() - 1);
     return result;
   }
-  messages_.push_back(
-      {{"role", "assistant"}, {"content", without_reasoning(result->text, template_.capabilities().think_tags)}});
+  messages_.push_back({{"role", "assistant"},
+                       {"content", without_reasoning(result->text, template_.capabilities().think_tags)}});
   ++sampling_.seed;  // the next answer draws other numbers, the same ones in a repeated session
   return result;
 }

@@ -1,5 +1,5 @@
-// A conversation with a model: messages in, rendered by the chat template, tokens kept in the KV cache so that only what
-// is new is computed.
+// A conversation with a model: messages in, rendered by the chat template, tokens kept in the KV cache so
+// that only what is new is computed.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,9 @@ enum class Thinking { kDefault, kOn, kOff };
 class Conversation {
  public:
   // The references must outlive the conversation.
-  Conversation(engine::Engine& engine, const text::Tokenizer& tokenizer, const text::ChatTemplate& chat_template,
-               sample::SamplerParams sampling, GenerateOptions options);
+  Conversation(engine::Engine& engine, const text::Tokenizer& tokenizer,
+               const text::ChatTemplate& chat_template, sample::SamplerParams sampling,
+               GenerateOptions options);
   ~Conversation();
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
@@ -33,7 +34,8 @@ class Conversation {
   // Template variables, for example {"enable_thinking": false}.
   text::Json& template_variables() { return variables_; }
 
-  // Adds the user's message and the model's answer. On an error (also a template's refusal) the message is taken back.
+  // Adds the user's message and the model's answer. On an error (also a template's refusal) the message is
+  // taken back.
   Result<Answer> ask(const std::string& message, const std::function<bool(const std::string&)>& emit);
 
   // What the conversation so far takes of the context.

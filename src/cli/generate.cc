@@ -14,7 +14,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 double per_second(uint32_t count, double seconds) { return seconds > 0 ? count / seconds : 0; }
 
@@ -22,11 +24,16 @@ double per_second(uint32_t count, double seconds) { return seconds > 0 ? count /
 
 const char* finish_name(Finish finish) {
   switch (finish) {
-    case Finish::kEnd: return "stop";
-    case Finish::kLength: return "length";
-    case Finish::kStopString: return "stop_string";
-    case Finish::kContextFull: return "context_full";
-    case Finish::kInterrupted: return "interrupted";
+    case Finish::kEnd:
+      return "stop";
+    case Finish::kLength:
+      return "length";
+    case Finish::kStopString:
+      return "stop_string";
+    case Finish::kContextFull:
+      return "context_full";
+    case Finish::kInterrupted:
+      return "interrupted";
   }
   return "";
 }
@@ -34,10 +41,13 @@ const char* finish_name(Finish finish) {
 std::string format_figures(const Figures& f) {
   const uint32_t computed = f.prompt_tokens - f.cached_tokens;
   const std::string cached = f.cached_tokens > 0 ? fmt::format(" ({} cached)", f.cached_tokens) : "";
-  const uint32_t decoded = f.generated_tokens > 0 ? f.generated_tokens - 1 : 0;  // the first comes from the prefill
-  return fmt::format("measured: prompt {} tokens{} at {:.1f} tok/s, first token after {:.3f} s; generated {} tokens at {:.1f} tok/s",
-                     f.prompt_tokens, cached, per_second(computed, f.prefill_seconds), f.first_token_seconds,
-                     f.generated_tokens, per_second(decoded, f.decode_seconds));
+  const uint32_t decoded =
+      f.generated_tokens > 0 ? f.generated_tokens - 1 : 0;  // the first comes from the prefill
+  return fmt::format(
+      "measured: prompt {} tokens{} at {:.1f} tok/s, first token after {:.3f} s; generated {} tokens at "
+      "{:.1f} tok/s",
+      f.prompt_tokens, cached, per_second(computed, f.prefill_seconds), f.first_token_seconds,
+      f.generated_tokens, per_second(decoded, f.decode_seconds));
 }
 
 Result<Answer> generate(engine::Engine& engine, engine::SequenceId sequence, const text::Tokenizer& tokenizer,
@@ -50,8 +60,9 @@ Result<Answer> generate(engine::Engine& engine, engine::SequenceId sequence, con
   answer.figures.prompt_tokens = static_cast<uint32_t>(prompt.size());
   answer.figures.cached_tokens = engine.length(sequence);
   if (prompt.size() > engine.context())
-    return fail(Error::Kind::kNoMemory, "the prompt has {} tokens and the context is {}: shorten it, or raise -c",
-                prompt.size(), engine.context());
+    return fail(Error::Kind::kNoMemory,
+                "the prompt has {} tokens and the context is {}: shorten it, or raise -c", prompt.size(),
+                engine.context());
 
   sample::SamplerParams params = sampling;
   if (options.ignore_eos)
@@ -86,7 +97,8 @@ Result<Answer> generate(engine::Engine& engine, engine::SequenceId sequence, con
     const engine::BatchItem item{.sequence = sequence, .tokens = next, .want = engine::Want::kLast};
     const bool is_prefill = answer.figures.generated_tokens == 0;
     const auto decoded = engine.decode(
-        {&item, 1}, [&](size_t, size_t, std::span<const float> logits) {
+        {&item, 1},
+        [&](size_t, size_t, std::span<const float> logits) {
           if (is_prefill) answer.figures.prefill_seconds = seconds_since(start);
           chosen = sampler.sample(logits);
         },
@@ -108,7 +120,8 @@ Result<Answer> generate(engine::Engine& engine, engine::SequenceId sequence, con
     const auto piece = stops.push(decoder.push(token));
     give(piece.text);
     if (piece.stop) return finish(Finish::kStopString);
-    if (options.max_tokens >= 0 && answer.figures.generated_tokens >= options.max_tokens) return finish(Finish::kLength);
+    if (options.max_tokens >= 0 && answer.figures.generated_tokens >= options.max_tokens)
+      return finish(Finish::kLength);
     if (interrupted() || closed) return finish(Finish::kInterrupted);
     if (engine.length(sequence) >= engine.context()) return finish(Finish::kContextFull);
     next = {&token, 1};

@@ -35,9 +35,9 @@ struct Figures {
   uint32_t prompt_tokens = 0;
   uint32_t cached_tokens = 0;  // of the prompt, already in the KV cache
   uint32_t generated_tokens = 0;
-  double prefill_seconds = 0;  // until the prompt's logits
+  double prefill_seconds = 0;      // until the prompt's logits
   double first_token_seconds = 0;  // until the first token was chosen
-  double decode_seconds = 0;   // all tokens after the first
+  double decode_seconds = 0;       // all tokens after the first
 };
 std::string format_figures(const Figures& figures);
 
@@ -47,9 +47,9 @@ struct Answer {
   Figures figures;
 };
 
-// Appends `prompt` (its part beyond what `sequence` already holds, which must be the prompt's beginning) and generates.
-// `emit` gets each piece as it is made; false from it stops like Ctrl-C. `history` receives every token that the sequence
-// holds afterwards.
+// Appends `prompt` (its part beyond what `sequence` already holds, which must be the prompt's beginning) and
+// generates. `emit` gets each piece as it is made; false from it stops like Ctrl-C. `history` receives every
+// token that the sequence holds afterwards.
 Result<Answer> generate(engine::Engine& engine, engine::SequenceId sequence, const text::Tokenizer& tokenizer,
                         std::span<const int32_t> prompt, const sample::SamplerParams& sampling,
                         const GenerateOptions& options, std::vector<int32_t>& history,

@@ -1,4 +1,5 @@
-// `spillway inspect`: what a file holds, and whether and how it will run here, byte by byte. Loads no weights.
+// `spillway inspect`: what a file holds, and whether and how it will run here, byte by byte. Loads no
+// weights.
 #include <nlohmann/json.hpp>
 
 #include "base/limits.h"
@@ -22,15 +23,27 @@ struct InspectFlags {
 };
 
 Json family_json(const model::Description& m, const model::Sizes& sizes) {
-  Json json = {{"family", m.family}, {"name", m.name}, {"layers", m.layers.size()}, {"moe_layers", sizes.moe_layers},
-               {"hidden", m.hidden}, {"vocabulary_rows", m.vocabulary}, {"trained_context", m.trained_context},
-               {"parameters", sizes.parameters}, {"active_parameters", sizes.active_parameters}};
+  Json json = {{"family", m.family},
+               {"name", m.name},
+               {"layers", m.layers.size()},
+               {"moe_layers", sizes.moe_layers},
+               {"hidden", m.hidden},
+               {"vocabulary_rows", m.vocabulary},
+               {"trained_context", m.trained_context},
+               {"parameters", sizes.parameters},
+               {"active_parameters", sizes.active_parameters}};
   const model::Attention& a = m.layers[0].attention;
-  json["attention"] = {{"heads", a.heads}, {"kv_heads", a.kv_heads}, {"key_length", a.key_length}, {"value_length", a.value_length}};
+  json["attention"] = {{"heads", a.heads},
+                       {"kv_heads", a.kv_heads},
+                       {"key_length", a.key_length},
+                       {"value_length", a.value_length}};
   for (const model::Layer& layer : m.layers)
     if (const auto* moe = std::get_if<model::MoeFfn>(&layer.ffn)) {
-      json["experts"] = {{"count", moe->experts.size()}, {"used", moe->used}, {"width", moe->experts[0].gate.rows},
-                         {"bytes_each", moe->experts[0].gate.bytes() + moe->experts[0].up.bytes() + moe->experts[0].down.bytes()},
+      json["experts"] = {{"count", moe->experts.size()},
+                         {"used", moe->used},
+                         {"width", moe->experts[0].gate.rows},
+                         {"bytes_each", moe->experts[0].gate.bytes() + moe->experts[0].up.bytes() +
+                                            moe->experts[0].down.bytes()},
                          {"shared", moe->shared.has_value()}};
       break;
     }
@@ -40,13 +53,21 @@ Json family_json(const model::Description& m, const model::Sizes& sizes) {
 Json sizes_json(const model::Description& m, const model::Sizes& s) {
   Json by_type = Json::object();
   for (const auto& [group, types] : model::bytes_by_type(m)) by_type[group] = types;
-  return {{"total_bytes", s.total_bytes()}, {"dense_bytes", s.dense_bytes()}, {"expert_bytes", s.expert_bytes},
-          {"embedding_bytes", s.embedding_bytes}, {"output_bytes", s.output_bytes}, {"attention_bytes", s.attention_bytes},
-          {"dense_ffn_bytes", s.dense_ffn_bytes}, {"shared_expert_bytes", s.shared_expert_bytes}, {"router_bytes", s.router_bytes},
-          {"read_per_token_bytes", s.bytes_per_token}, {"by_type", by_type}};
+  return {{"total_bytes", s.total_bytes()},
+          {"dense_bytes", s.dense_bytes()},
+          {"expert_bytes", s.expert_bytes},
+          {"embedding_bytes", s.embedding_bytes},
+          {"output_bytes", s.output_bytes},
+          {"attention_bytes", s.attention_bytes},
+          {"dense_ffn_bytes", s.dense_ffn_bytes},
+          {"shared_expert_bytes", s.shared_expert_bytes},
+          {"router_bytes", s.router_bytes},
+          {"read_per_token_bytes", s.bytes_per_token},
+          {"by_type", by_type}};
 }
 
-// The tokenizer and template as the file has them; a fault in them is shown, since the weights may run without.
+// The tokenizer and template as the file has them; a fault in them is shown, since the weights may run
+// without.
 Json text_json(const gguf::Metadata& metadata, uint32_t rows) {
   Json json;
   const auto tokenizer = load_tokenizer(metadata, rows);
@@ -65,50 +86,68 @@ Json text_json(const gguf::Metadata& metadata, uint32_t rows) {
     json["chat_template"] = nullptr;
   } else {
     const text::Capabilities& c = (*chat_template)->capabilities();
-    json["chat_template"] = {{"system", c.system_role}, {"tools", c.tools}, {"thinking_switch", c.enable_thinking}};
+    json["chat_template"] = {
+        {"system", c.system_role}, {"tools", c.tools}, {"thinking_switch", c.enable_thinking}};
   }
   return json;
 }
 
 Json plan_json(const engine::MemoryPlan& plan) {
-  return {{"load_mode", engine::load_mode_name(plan.mode)}, {"load_mode_reason", plan.mode_reason},
-          {"weights_own_bytes", plan.weight_bytes}, {"weights_mapped_bytes", plan.mapped_bytes}, {"kv_bytes", plan.kv_bytes},
-          {"scratch_bytes", plan.scratch_bytes}, {"rope_bytes", plan.rope_bytes}, {"own_bytes", plan.own_bytes()},
-          {"usable_memory_bytes", plan.usable_bytes}, {"context", plan.context}, {"ubatch", plan.ubatch},
-          {"threads", plan.threads}, {"threads_reason", plan.threads_reason}, {"kernels", plan.instruction_set},
-          {"fits", plan.fits}, {"verdict", plan.verdict}};
+  return {{"load_mode", engine::load_mode_name(plan.mode)},
+          {"load_mode_reason", plan.mode_reason},
+          {"weights_own_bytes", plan.weight_bytes},
+          {"weights_mapped_bytes", plan.mapped_bytes},
+          {"kv_bytes", plan.kv_bytes},
+          {"scratch_bytes", plan.scratch_bytes},
+          {"rope_bytes", plan.rope_bytes},
+          {"own_bytes", plan.own_bytes()},
+          {"usable_memory_bytes", plan.usable_bytes},
+          {"context", plan.context},
+          {"ubatch", plan.ubatch},
+          {"threads", plan.threads},
+          {"threads_reason", plan.threads_reason},
+          {"kernels", plan.instruction_set},
+          {"fits", plan.fits},
+          {"verdict", plan.verdict}};
 }
 
 void print_plan(const engine::MemoryPlan& plan) {
   fmt::print("\nHere (planned, nothing loaded)\n");
   fmt::print("  weights    {} own memory{}: {}\n", format_bytes(plan.weight_bytes),
-             plan.mapped_bytes ? fmt::format(", {} mapped file", format_bytes(plan.mapped_bytes)) : "", plan.mode_reason);
+             plan.mapped_bytes ? fmt::format(", {} mapped file", format_bytes(plan.mapped_bytes)) : "",
+             plan.mode_reason);
   fmt::print("  KV cache   {} for {} positions\n", format_bytes(plan.kv_bytes), plan.context);
-  fmt::print("  scratch    {} for micro-batches of {}; rope tables {}\n", format_bytes(plan.scratch_bytes), plan.ubatch,
-             format_bytes(plan.rope_bytes));
-  fmt::print("  sum        {} of {} usable\n", format_bytes(plan.own_bytes()), format_bytes(plan.usable_bytes));
-  fmt::print("  compute    CPU, {} threads ({}), {} kernels\n", plan.threads, plan.threads_reason, plan.instruction_set);
+  fmt::print("  scratch    {} for micro-batches of {}; rope tables {}\n", format_bytes(plan.scratch_bytes),
+             plan.ubatch, format_bytes(plan.rope_bytes));
+  fmt::print("  sum        {} of {} usable\n", format_bytes(plan.own_bytes()),
+             format_bytes(plan.usable_bytes));
+  fmt::print("  compute    CPU, {} threads ({}), {} kernels\n", plan.threads, plan.threads_reason,
+             plan.instruction_set);
   fmt::print("  {}\n", plan.verdict);
 }
 
-void print_model(const engine::ModelFiles& files, const model::Description& m, const model::Sizes& s, const Json& text) {
-  fmt::print("{} ({}), GGUF, {} file{}, {}\n", m.name.empty() ? "unnamed model" : m.name, m.family, files.files.size(),
-             files.files.size() == 1 ? "" : "s", format_bytes(files.file_bytes));
-  fmt::print("  {:.2f} G parameters, {:.2f} G active; {} layers ({} MoE), hidden {}, trained for {} positions\n",
-             s.parameters * 1e-9, s.active_parameters * 1e-9, m.layers.size(), s.moe_layers, m.hidden, m.trained_context);
+void print_model(const engine::ModelFiles& files, const model::Description& m, const model::Sizes& s,
+                 const Json& text) {
+  fmt::print("{} ({}), GGUF, {} file{}, {}\n", m.name.empty() ? "unnamed model" : m.name, m.family,
+             files.files.size(), files.files.size() == 1 ? "" : "s", format_bytes(files.file_bytes));
+  fmt::print(
+      "  {:.2f} G parameters, {:.2f} G active; {} layers ({} MoE), hidden {}, trained for {} positions\n",
+      s.parameters * 1e-9, s.active_parameters * 1e-9, m.layers.size(), s.moe_layers, m.hidden,
+      m.trained_context);
   const Json family = family_json(m, s);
   const model::Attention& a = m.layers[0].attention;
   fmt::print("  attention: {} heads, {} key-value heads of {}\n", a.heads, a.kv_heads, a.key_length);
   if (family.contains("experts")) {
     const Json& e = family["experts"];
-    fmt::print("  experts: {} per layer, {} used per token, width {}, {} each{}\n", e["count"].get<uint64_t>(),
-               e["used"].get<uint64_t>(), e["width"].get<uint64_t>(), format_bytes(e["bytes_each"]),
-               e["shared"].get<bool>() ? ", and a shared expert" : "");
+    fmt::print("  experts: {} per layer, {} used per token, width {}, {} each{}\n",
+               e["count"].get<uint64_t>(), e["used"].get<uint64_t>(), e["width"].get<uint64_t>(),
+               format_bytes(e["bytes_each"]), e["shared"].get<bool>() ? ", and a shared expert" : "");
   }
   fmt::print("\nSizes\n");
   for (const auto& [group, types] : model::bytes_by_type(m)) {
     std::string list;
-    for (const auto& [type, bytes] : types) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", type, format_bytes(bytes));
+    for (const auto& [type, bytes] : types)
+      list += fmt::format("{}{} {}", list.empty() ? "" : ", ", type, format_bytes(bytes));
     fmt::print("  {:<20} {}\n", group, list);
   }
   fmt::print("  {:<20} {} dense + {} experts; {} read per token\n", "all", format_bytes(s.dense_bytes()),
@@ -121,13 +160,18 @@ void print_model(const engine::ModelFiles& files, const model::Description& m, c
     return;
   }
   const std::string pre = text["pre"];
-  fmt::print("  tokenizer: {} tokens, {}\n", text["tokens"].get<uint64_t>(), pre.empty() ? "no pre-tokenizer named" : "pre-tokenizer " + pre);
+  fmt::print("  tokenizer: {} tokens, {}\n", text["tokens"].get<uint64_t>(),
+             pre.empty() ? "no pre-tokenizer named" : "pre-tokenizer " + pre);
   for (const Json& warning : text["warnings"]) fmt::print("  warning: {}\n", warning.get<std::string>());
   const Json& t = text["chat_template"];
-  if (t.is_null()) fmt::print("  chat template: none\n");
-  else if (t.contains("error")) fmt::print("  chat template: cannot be used: {}\n", t["error"].get<std::string>());
-  else fmt::print("  chat template: {}{}{}\n", t["system"].get<bool>() ? "system role" : "no system role",
-                  t["tools"].get<bool>() ? ", tools" : "", t["thinking_switch"].get<bool>() ? ", thinking on/off" : "");
+  if (t.is_null())
+    fmt::print("  chat template: none\n");
+  else if (t.contains("error"))
+    fmt::print("  chat template: cannot be used: {}\n", t["error"].get<std::string>());
+  else
+    fmt::print("  chat template: {}{}{}\n", t["system"].get<bool>() ? "system role" : "no system role",
+               t["tools"].get<bool>() ? ", tools" : "",
+               t["thinking_switch"].get<bool>() ? ", thinking on/off" : "");
 }
 
 void print_tensors(const gguf::Model& model) {
@@ -151,7 +195,8 @@ Result<void> inspect(const InspectFlags& flags) {
   SW_ASSIGN(const engine::Options options, flags.load.options());
   SW_ASSIGN(const engine::ModelFiles files, engine::open_model_files(options.path));
   if (flags.metadata)
-    for (const auto& entry : files.model.metadata().entries()) fmt::print("{} = {}\n", entry.key, entry.value.to_text());
+    for (const auto& entry : files.model.metadata().entries())
+      fmt::print("{} = {}\n", entry.key, entry.value.to_text());
   auto plan = engine::plan(files, options);
   if (!plan) {
     // The file is sound, but this program can't run it: show what is in it all the same.
@@ -174,9 +219,12 @@ Result<void> inspect(const InspectFlags& flags) {
     if (flags.tensors) {
       json["tensors"] = Json::array();
       for (const gguf::TensorInfo& t : files.model.tensors())
-        json["tensors"].push_back({{"name", t.name}, {"type", tensor_type_name(t.type_id)},
+        json["tensors"].push_back({{"name", t.name},
+                                   {"type", tensor_type_name(t.type_id)},
                                    {"dims", std::vector<uint64_t>(t.dims.begin(), t.dims.begin() + t.n_dims)},
-                                   {"bytes", t.bytes}, {"offset", t.offset}, {"file", t.shard + 1}});
+                                   {"bytes", t.bytes},
+                                   {"offset", t.offset},
+                                   {"file", t.shard + 1}});
     }
     fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
     return {};
@@ -185,7 +233,8 @@ Result<void> inspect(const InspectFlags& flags) {
   print_plan(plan->memory);
   const auto& unused = plan->description.unused_tensors;
   if (!unused.empty())
-    fmt::print("  {} tensor{} in the file will not be used, such as '{}'\n", unused.size(), unused.size() == 1 ? "" : "s", unused[0]);
+    fmt::print("  {} tensor{} in the file will not be used, such as '{}'\n", unused.size(),
+               unused.size() == 1 ? "" : "s", unused[0]);
   for (const std::string& words : plan->description.notes) fmt::print("  note: {}\n", words);
   if (flags.check) fmt::print("  checked: every block scale is a finite number\n");
   if (flags.tensors) print_tensors(files.model);
@@ -200,7 +249,8 @@ void add_inspect(CLI::App& app, int& exit_code) {
   command->add_flag("--json", flags->json, "print JSON");
   command->add_flag("--tensors", flags->tensors, "list every tensor");
   command->add_flag("--metadata", flags->metadata, "list every metadata key");
-  command->add_flag("--check", flags->check, "read all weights and look for block scales that are NaN or infinite");
+  command->add_flag("--check", flags->check,
+                    "read all weights and look for block scales that are NaN or infinite");
   flags->load.add_to(*command);
   command->callback([flags, &exit_code] {
     const auto result = inspect(*flags);

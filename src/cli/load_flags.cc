@@ -9,28 +9,53 @@ namespace spillway::cli {
 
 void LoadFlags::add_to(CLI::App& command) {
   const char* group = "Model and memory";
-  command.add_option("-m,--model", model, "GGUF file; of a split model, any of its files")->required()->group(group);
-  command.add_option("--lm,--load-mode", load_mode,
-                     "auto: read where it fits comfortably in memory, else mmap; none: read; mlock: read and lock; mmap")
-      ->check(CLI::IsMember({"auto", "none", "mmap", "mlock"}))->capture_default_str()->group(group);
+  command.add_option("-m,--model", model, "GGUF file; of a split model, any of its files")
+      ->required()
+      ->group(group);
+  command
+      .add_option(
+          "--lm,--load-mode", load_mode,
+          "auto: read where it fits comfortably in memory, else mmap; none: read; mlock: read and lock; mmap")
+      ->check(CLI::IsMember({"auto", "none", "mmap", "mlock"}))
+      ->capture_default_str()
+      ->group(group);
   command.add_option("-c,--ctx-size", context, "positions of the KV cache; 0: the model's, at most 4096")
-      ->check(CLI::Range(0u, limits::kMaxContext))->capture_default_str()->group(group);
+      ->check(CLI::Range(0u, limits::kMaxContext))
+      ->capture_default_str()
+      ->group(group);
   command.add_option("--ctk,--cache-type-k", key_type, "type of the cached keys")
-      ->check(CLI::IsMember({"f16", "f32"}))->capture_default_str()->group(group);
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str()
+      ->group(group);
   command.add_option("--ctv,--cache-type-v", value_type, "type of the cached values; the same as -ctk")
-      ->check(CLI::IsMember({"f16", "f32"}))->capture_default_str()->group(group);
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str()
+      ->group(group);
   command.add_option("-t,--threads", threads, "threads; 0: chosen from CPU quota, affinity and core kinds")
-      ->check(CLI::Range(0u, limits::kMaxThreads))->capture_default_str()->group(group);
-  command.add_option("--ub,--ubatch-size", ubatch, "most tokens of one micro-batch; the result does not depend on it")
-      ->check(CLI::Range(1u, limits::kMaxUbatch))->capture_default_str()->group(group);
-  command.add_option("--isa", instruction_set, "kernels: auto, scalar, avx2, avx512; the result does not depend on it")
-      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))->capture_default_str()->group(group);
+      ->check(CLI::Range(0u, limits::kMaxThreads))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--ub,--ubatch-size", ubatch,
+                  "most tokens of one micro-batch; the result does not depend on it")
+      ->check(CLI::Range(1u, limits::kMaxUbatch))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--isa", instruction_set,
+                  "kernels: auto, scalar, avx2, avx512; the result does not depend on it")
+      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
+      ->capture_default_str()
+      ->group(group);
 
   const char* carried = "Accepted from llama.cpp command lines, without effect here";
-  command.add_option("-b,--batch-size", batch, "logical batch: micro-batches (-ub) are all there is")->group(carried);
-  command.add_option("--ngl,--n-gpu-layers", gpu_layers, "layers on a GPU: this build computes on the CPU")->group(carried);
+  command.add_option("-b,--batch-size", batch, "logical batch: micro-batches (-ub) are all there is")
+      ->group(carried);
+  command.add_option("--ngl,--n-gpu-layers", gpu_layers, "layers on a GPU: this build computes on the CPU")
+      ->group(carried);
   command.add_flag("--cmoe,--cpu-moe", cpu_experts, "experts on the CPU: they always are")->group(carried);
-  command.add_option("--ncmoe,--n-cpu-moe", cpu_expert_layers, "layers with experts on the CPU: all are")->group(carried);
+  command.add_option("--ncmoe,--n-cpu-moe", cpu_expert_layers, "layers with experts on the CPU: all are")
+      ->group(carried);
 }
 
 std::vector<std::string> LoadFlags::without_effect(const CLI::App& command) const {
@@ -50,7 +75,8 @@ Result<engine::Options> LoadFlags::options() const {
                       : load_mode == "mlock" ? engine::LoadMode::kMlock
                                              : engine::LoadMode::kAuto;
   if (key_type != value_type)
-    return unsupported("-ctk {} with -ctv {}: keys and values are kept in one type; give both the same", key_type, value_type);
+    return unsupported("-ctk {} with -ctv {}: keys and values are kept in one type; give both the same",
+                       key_type, value_type);
   options.kv_type = key_type == "f32" ? cpu::KvType::kF32 : cpu::KvType::kF16;
   if (instruction_set == "scalar") options.instruction_set = cpu::InstructionSet::kScalar;
   if (instruction_set == "avx2") options.instruction_set = cpu::InstructionSet::kAvx2;
@@ -76,11 +102,13 @@ std::string describe_load(const engine::Engine& engine) {
   const engine::MemoryPlan& m = engine.memory();
   const model::Description& d = engine.description();
   return fmt::format(
-      "{} ({}), {} layers; weights: {} {}; KV cache: {} for {} positions ({}); scratch: {}; {} threads ({}), {} kernels; "
+      "{} ({}), {} layers; weights: {} {}; KV cache: {} for {} positions ({}); scratch: {}; {} threads ({}), "
+      "{} kernels; "
       "loaded in {:.2f} s (measured)",
-      d.name.empty() ? "model" : d.name, d.family, d.layers.size(), format_bytes(m.weight_bytes + m.mapped_bytes),
-      m.mode_reason, format_bytes(m.kv_bytes), m.context, m.kv_type == cpu::KvType::kF16 ? "f16" : "f32",
-      format_bytes(m.scratch_bytes + m.rope_bytes), m.threads, m.threads_reason, m.instruction_set, engine.load_seconds());
+      d.name.empty() ? "model" : d.name, d.family, d.layers.size(),
+      format_bytes(m.weight_bytes + m.mapped_bytes), m.mode_reason, format_bytes(m.kv_bytes), m.context,
+      m.kv_type == cpu::KvType::kF16 ? "f16" : "f32", format_bytes(m.scratch_bytes + m.rope_bytes), m.threads,
+      m.threads_reason, m.instruction_set, engine.load_seconds());
 }
 
 }  // namespace spillway::cli

@@ -31,7 +31,8 @@ struct LoadFlags {
   std::vector<std::string> without_effect(const CLI::App& command) const;
 };
 
-// Opens the model with a progress bar, and says what is in force where standard error is a terminal or `verbose`.
+// Opens the model with a progress bar, and says what is in force where standard error is a terminal or
+// `verbose`.
 Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, const CLI::App& command);
 
 // "qwen3moe, 24 layers, ...; read, interleaved (fits); 2 threads (2 cores allowed); ..."

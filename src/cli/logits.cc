@@ -25,8 +25,10 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-// Computes all rows, the prompt cut into pieces of `piece` tokens, with `neighbours` other sequences in every batch.
-Result<void> compute(engine::Engine& engine, std::span<const int32_t> tokens, const LogitsFlags& flags, std::FILE* out) {
+// Computes all rows, the prompt cut into pieces of `piece` tokens, with `neighbours` other sequences in every
+// batch.
+Result<void> compute(engine::Engine& engine, std::span<const int32_t> tokens, const LogitsFlags& flags,
+                     std::FILE* out) {
   const uint32_t piece = flags.piece != 0 ? flags.piece : static_cast<uint32_t>(tokens.size());
   const engine::SequenceId sequence = engine.open_sequence();
   std::vector<engine::SequenceId> others;
@@ -36,7 +38,9 @@ Result<void> compute(engine::Engine& engine, std::span<const int32_t> tokens, co
     // The neighbours stand before and after, with tokens of their own.
     std::vector<engine::BatchItem> items;
     const auto add_other = [&](uint32_t i) {
-      items.push_back({.sequence = others[i], .tokens = tokens.subspan((first + i) % tokens.size(), 1), .want = engine::Want::kNothing});
+      items.push_back({.sequence = others[i],
+                       .tokens = tokens.subspan((first + i) % tokens.size(), 1),
+                       .want = engine::Want::kNothing});
     };
     for (uint32_t i = 0; i < flags.neighbours / 2; ++i) add_other(i);
     const size_t own = items.size();
@@ -47,11 +51,13 @@ Result<void> compute(engine::Engine& engine, std::span<const int32_t> tokens, co
     SW_TRY(engine.decode(
         items,
         [&](size_t item, size_t, std::span<const float> row) {
-          if (item == own) written = written && std::fwrite(row.data(), sizeof(float), row.size(), out) == row.size();
+          if (item == own)
+            written = written && std::fwrite(row.data(), sizeof(float), row.size(), out) == row.size();
         },
         [] { return !interrupted(); }));
   }
-  if (!written || std::fflush(out) != 0) return fail(Error::Kind::kIo, "'{}' cannot be written to", flags.out);
+  if (!written || std::fflush(out) != 0)
+    return fail(Error::Kind::kIo, "'{}' cannot be written to", flags.out);
   return {};
 }
 
@@ -77,10 +83,14 @@ Result<void> logits(const LogitsFlags& flags, const CLI::App& command) {
     return done;
   }
   std::filesystem::rename(partial, flags.out, error);
-  if (error) return fail(Error::Kind::kIo, "'{}' cannot be renamed to '{}': {}", partial, flags.out, error.message());
+  if (error)
+    return fail(Error::Kind::kIo, "'{}' cannot be renamed to '{}': {}", partial, flags.out, error.message());
   if (flags.json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"file", flags.out}, {"rows", tokens.size()}, {"columns", engine->vocabulary()},
-                                              {"type", "float32, little-endian"}}.dump(2));
+    fmt::print("{}\n", nlohmann::ordered_json{{"file", flags.out},
+                                              {"rows", tokens.size()},
+                                              {"columns", engine->vocabulary()},
+                                              {"type", "float32, little-endian"}}
+                           .dump(2));
   else
     fmt::print("{}: {} rows of {} float32\n", flags.out, tokens.size(), engine->vocabulary());
   return {};
@@ -90,13 +100,22 @@ Result<void> logits(const LogitsFlags& flags, const CLI::App& command) {
 
 void add_logits(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<LogitsFlags>();
-  CLI::App* command = app.add_subcommand("logits", "Write the logits of every position as little-endian float32 rows");
-  auto* tokens = command->add_option("--tokens", flags->tokens, "token ids, separated by commas; without it, --tokens-file or standard input");
-  command->add_option("--tokens-file", flags->tokens_file, "read the token ids from a file")->excludes(tokens);
+  CLI::App* command =
+      app.add_subcommand("logits", "Write the logits of every position as little-endian float32 rows");
+  auto* tokens =
+      command->add_option("--tokens", flags->tokens,
+                          "token ids, separated by commas; without it, --tokens-file or standard input");
+  command->add_option("--tokens-file", flags->tokens_file, "read the token ids from a file")
+      ->excludes(tokens);
   command->add_option("-o,--out", flags->out, "file to write")->required();
-  command->add_option("--piece", flags->piece, "cut the prompt into pieces of this many tokens; the result does not depend on it; 0: one piece")
+  command
+      ->add_option(
+          "--piece", flags->piece,
+          "cut the prompt into pieces of this many tokens; the result does not depend on it; 0: one piece")
       ->check(CLI::Range(0u, limits::kMaxContext));
-  command->add_option("--neighbours", flags->neighbours, "other sequences in every batch; the result does not depend on them")
+  command
+      ->add_option("--neighbours", flags->neighbours,
+                   "other sequences in every batch; the result does not depend on them")
       ->check(CLI::Range(0u, 256u));
   command->add_flag("--json", flags->json, "print what was written as JSON");
   flags->load.add_to(*command);

@@ -4,7 +4,8 @@
 
 int main(int argc, char** argv) {
   using namespace spillway::cli;
-  CLI::App app("Runs Mixture-of-Experts language models (GGUF files) that are larger than the GPU's memory.", "spillway");
+  CLI::App app("Runs Mixture-of-Experts language models (GGUF files) that are larger than the GPU's memory.",
+               "spillway");
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
@@ -26,7 +27,8 @@ int main(int argc, char** argv) {
     const int code = app.exit(error);
     return code == 0 ? kExitOk : kExitUsage;
   } catch (const std::bad_alloc&) {
-    return report({spillway::Error::Kind::kNoMemory, "out of memory; a smaller -c or -ub, or '-lm mmap', needs less"});
+    return report(
+        {spillway::Error::Kind::kNoMemory, "out of memory; a smaller -c or -ub, or '-lm mmap', needs less"});
   }
   return exit_code;
 }

@@ -10,7 +10,8 @@ namespace {
 using gguf::Metadata;
 
 Result<std::optional<uint32_t>> find_id(const Metadata& metadata, std::string_view name) {
-  SW_ASSIGN(const auto value, metadata.find_uint(fmt::format("tokenizer.ggml.{}_token_id", name), limits::kMaxVocabulary));
+  SW_ASSIGN(const auto value,
+            metadata.find_uint(fmt::format("tokenizer.ggml.{}_token_id", name), limits::kMaxVocabulary));
   return value ? std::optional(static_cast<uint32_t>(*value)) : std::nullopt;
 }
 
@@ -43,7 +44,8 @@ Result<std::string> read_all(std::FILE* file, const std::string& name, uint64_t 
   std::string text;
   char buffer[1 << 16];
   while (const size_t n = std::fread(buffer, 1, sizeof(buffer), file)) {
-    if (text.size() + n > max_bytes) return invalid("{} is longer than the limit of {} bytes", name, max_bytes);
+    if (text.size() + n > max_bytes)
+      return invalid("{} is longer than the limit of {} bytes", name, max_bytes);
     text.append(buffer, n);
   }
   if (std::ferror(file)) return fail(Error::Kind::kIo, "{} could not be read to its end", name);
@@ -77,13 +79,14 @@ Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const Metadata& metadata
   SW_ASSIGN(data.remove_extra_whitespaces, metadata.find_bool("tokenizer.ggml.remove_extra_whitespaces"));
 
   if (data.tokens.size() > embedding_rows)
-    return invalid("key 'tokenizer.ggml.tokens' has {} tokens, tensor 'token_embd.weight' only {} rows", data.tokens.size(),
-                   embedding_rows);
+    return invalid("key 'tokenizer.ggml.tokens' has {} tokens, tensor 'token_embd.weight' only {} rows",
+                   data.tokens.size(), embedding_rows);
   SW_ASSIGN(text::Vocabulary vocabulary, text::Vocabulary::create(std::move(data)));
   return text::Tokenizer::create(std::move(vocabulary), {.pre = std::move(pre)});
 }
 
-Result<std::optional<text::ChatTemplate>> load_chat_template(const Metadata& metadata, const text::Vocabulary& vocabulary,
+Result<std::optional<text::ChatTemplate>> load_chat_template(const Metadata& metadata,
+                                                             const text::Vocabulary& vocabulary,
                                                              const std::string& override_file) {
   std::string source;
   std::string where = "key 'tokenizer.chat_template'";
@@ -100,19 +103,23 @@ Result<std::optional<text::ChatTemplate>> load_chat_template(const Metadata& met
   };
   const text::SpecialIds& ids = vocabulary.ids();
   auto parsed = text::ChatTemplate::parse(
-      source, {.bos = text_of(ids.bos), .eos = text_of(ids.eos), .pad = text_of(ids.pad), .unk = text_of(ids.unk)});
+      source,
+      {.bos = text_of(ids.bos), .eos = text_of(ids.eos), .pad = text_of(ids.pad), .unk = text_of(ids.unk)});
   if (!parsed) return std::unexpected(parsed.error().in(where));
   return std::optional(std::move(*parsed));
 }
 
 Result<std::string> read_text_file(const std::string& path, uint64_t max_bytes) {
   std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return fail(Error::Kind::kNotFound, "file '{}' cannot be opened: {}", path, std::strerror(errno));
+  if (file == nullptr)
+    return fail(Error::Kind::kNotFound, "file '{}' cannot be opened: {}", path, std::strerror(errno));
   auto text = read_all(file, fmt::format("file '{}'", path), max_bytes);
   std::fclose(file);
   return text;
 }
 
-Result<std::string> read_standard_input(uint64_t max_bytes) { return read_all(stdin, "standard input", max_bytes); }
+Result<std::string> read_standard_input(uint64_t max_bytes) {
+  return read_all(stdin, "standard input", max_bytes);
+}
 
 }  // namespace spillway::cli

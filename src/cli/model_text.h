@@ -13,7 +13,8 @@
 namespace spillway::cli {
 
 // The tokenizer of the file. `embedding_rows` of the model must be at least the number of tokens.
-Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Metadata& metadata, uint32_t embedding_rows,
+Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Metadata& metadata,
+                                                        uint32_t embedding_rows,
                                                         std::optional<std::string> pre = {});
 
 // The template in `override_file`, or the file's own; nothing where neither exists.

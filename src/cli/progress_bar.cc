@@ -27,8 +27,8 @@ void ProgressBar::update(uint64_t done, uint64_t total) {
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double left = part > 0 ? seconds / part - seconds : 0;
   const int full = static_cast<int>(part * kWidth);
-  fmt::print(stderr, "\r\x1b[K{} [{:=>{}}{:>{}}] {:3.0f} %  {} of {}, {:.0f} s left", title_, "", full, "", kWidth - full,
-             100 * part, format_bytes(done), format_bytes(total), left);
+  fmt::print(stderr, "\r\x1b[K{} [{:=>{}}{:>{}}] {:3.0f} %  {} of {}, {:.0f} s left", title_, "", full, "",
+             kWidth - full, 100 * part, format_bytes(done), format_bytes(total), left);
   std::fflush(stderr);
 }
 

@@ -10,7 +10,8 @@
 namespace spillway::cli {
 namespace {
 
-// Beyond the last-level cache of any machine this runs on (the largest have 1 GiB; those read it in parts per thread).
+// Beyond the last-level cache of any machine this runs on (the largest have 1 GiB; those read it in parts per
+// thread).
 constexpr size_t kBytes = size_t{512} << 20;
 constexpr int kPasses = 5;
 
@@ -34,7 +35,8 @@ Result<double> measure_read_bandwidth(uint32_t threads) {
   for (int pass = 0; pass < kPasses; ++pass) {
     const auto start = std::chrono::steady_clock::now();
     pool->run([&](uint32_t t) {
-      sums[t * 8] += read_all(reinterpret_cast<const uint64_t*>(memory.data() + t * part), part / sizeof(uint64_t));
+      sums[t * 8] +=
+          read_all(reinterpret_cast<const uint64_t*>(memory.data() + t * part), part / sizeof(uint64_t));
     });
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     best = std::max(best, static_cast<double>(part * threads) / seconds);

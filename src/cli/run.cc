@@ -27,21 +27,38 @@ struct RunFlags {
 
 void RunFlags::add_to(CLI::App& command) {
   const char* group = "Prompt and answer";
-  auto* p = command.add_option("-p,--prompt", prompt, "the prompt; without one, a chat on a terminal, else standard input")->group(group);
-  command.add_option("-f,--file", prompt_file, "read the prompt from a file; - is standard input")->excludes(p)->group(group);
+  auto* p = command
+                .add_option("-p,--prompt", prompt,
+                            "the prompt; without one, a chat on a terminal, else standard input")
+                ->group(group);
+  command.add_option("-f,--file", prompt_file, "read the prompt from a file; - is standard input")
+      ->excludes(p)
+      ->group(group);
   command.add_option("--sys,--system-prompt", system, "system message of the chat")->group(group);
-  command.add_option("-n,--predict", max_tokens, "most tokens to generate; -1: until the end of text or context")
-      ->check(CLI::Range(int64_t{-1}, int64_t{limits::kMaxContext}))->capture_default_str()->group(group);
+  command
+      .add_option("-n,--predict", max_tokens, "most tokens to generate; -1: until the end of text or context")
+      ->check(CLI::Range(int64_t{-1}, int64_t{limits::kMaxContext}))
+      ->capture_default_str()
+      ->group(group);
   command.add_flag("--no-chat,--no-cnv", no_chat, "continue the plain text: no chat template")->group(group);
   command.add_flag("--ignore-eos", ignore_eos, "never choose an end-of-generation token")->group(group);
-  command.add_option("-r,--reverse-prompt,--stop", stops, "stop when this text appears; may be repeated")->group(group);
+  command.add_option("-r,--reverse-prompt,--stop", stops, "stop when this text appears; may be repeated")
+      ->group(group);
   command.add_flag("--special", show_special, "show special tokens in the output")->group(group);
-  command.add_option("--chat-template-file", template_file, "use this Jinja template instead of the model's")->group(group);
-  command.add_option("--chat-template-kwargs", template_variables, "JSON object of template variables")->group(group);
+  command.add_option("--chat-template-file", template_file, "use this Jinja template instead of the model's")
+      ->group(group);
+  command.add_option("--chat-template-kwargs", template_variables, "JSON object of template variables")
+      ->group(group);
   command.add_option("--think", thinking, "reasoning before the answer, where the template knows it")
-      ->check(CLI::IsMember({"default", "on", "off"}))->capture_default_str()->group(group);
-  command.add_option("--pre", pre, "pre-tokenizer to use instead of the file's (for files that name none or a wrong one)")->group(group);
-  command.add_flag("--json", json, "one JSON object on standard output: text, finish reason and figures")->group(group);
+      ->check(CLI::IsMember({"default", "on", "off"}))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--pre", pre,
+                  "pre-tokenizer to use instead of the file's (for files that name none or a wrong one)")
+      ->group(group);
+  command.add_flag("--json", json, "one JSON object on standard output: text, finish reason and figures")
+      ->group(group);
   command.add_flag("--no-figures", no_figures, "no closing line of figures on standard error")->group(group);
   load.add_to(command);
   command.get_option("--model")->required(false)->description(
@@ -71,39 +88,46 @@ nlohmann::ordered_json answer_json(const Answer& answer, const sample::SamplerPa
 int explain_finish(const Answer& answer, const engine::Engine& engine) {
   switch (answer.finish) {
     case Finish::kContextFull:
-      note(fmt::format("the answer was cut: the context is full ({} of {} positions); raise -c", answer.figures.prompt_tokens + answer.figures.generated_tokens,
-                       engine.context()));
+      note(fmt::format("the answer was cut: the context is full ({} of {} positions); raise -c",
+                       answer.figures.prompt_tokens + answer.figures.generated_tokens, engine.context()));
       return kExitError;
-    case Finish::kInterrupted: return kExitInterrupted;
-    default: return kExitOk;
+    case Finish::kInterrupted:
+      return kExitInterrupted;
+    default:
+      return kExitOk;
   }
 }
 
 Result<std::string> get_prompt(const RunFlags& flags) {
   if (!flags.prompt.empty()) return flags.prompt;
-  if (!flags.prompt_file.empty() && flags.prompt_file != "-") return read_text_file(flags.prompt_file, limits::kMaxTextBytes);
+  if (!flags.prompt_file.empty() && flags.prompt_file != "-")
+    return read_text_file(flags.prompt_file, limits::kMaxTextBytes);
   return read_standard_input(limits::kMaxTextBytes);
 }
 
-Result<text::Json> template_variables(const RunFlags& flags, const std::optional<text::ChatTemplate>& chat_template) {
+Result<text::Json> template_variables(const RunFlags& flags,
+                                      const std::optional<text::ChatTemplate>& chat_template) {
   text::Json variables = text::Json::object();
   if (!flags.template_variables.empty()) {
     variables = text::Json::parse(flags.template_variables, nullptr, false);
     if (!variables.is_object())
-      return invalid("--chat-template-kwargs '{}' is not a JSON object, such as {{\"enable_thinking\": false}}",
-                     flags.template_variables);
+      return invalid(
+          "--chat-template-kwargs '{}' is not a JSON object, such as {{\"enable_thinking\": false}}",
+          flags.template_variables);
   }
   if (flags.thinking != "default") {
     if (!chat_template || !chat_template->capabilities().enable_thinking)
-      note(fmt::format("--think {} has no effect: this model's chat template has no such switch", flags.thinking));
+      note(fmt::format("--think {} has no effect: this model's chat template has no such switch",
+                       flags.thinking));
     variables["enable_thinking"] = flags.thinking == "on";
   }
   return variables;
 }
 
 // Plain continuation of a text.
-Result<Answer> continue_text(engine::Engine& engine, const text::Tokenizer& tokenizer, const std::string& prompt,
-                             const sample::SamplerParams& sampling, const GenerateOptions& options,
+Result<Answer> continue_text(engine::Engine& engine, const text::Tokenizer& tokenizer,
+                             const std::string& prompt, const sample::SamplerParams& sampling,
+                             const GenerateOptions& options,
                              const std::function<bool(const std::string&)>& emit) {
   SW_ASSIGN(const std::vector<int32_t> tokens, tokenizer.encode(prompt, {.add_special = true}));
   if (tokens.empty()) return invalid("the prompt is empty: there is nothing to continue");
@@ -119,7 +143,8 @@ Result<int> run(RunFlags& flags, const CLI::App& command) {
   if (chat_on_terminal && flags.json) return invalid("--json needs a prompt: give -p, -f or standard input");
   if (flags.load.model.empty()) {
     SW_ASSIGN(flags.load.model, find_demo_model());
-    note(fmt::format("no -m given: this is the demo model, small and made to show the program ({})", flags.load.model));
+    note(fmt::format("no -m given: this is the demo model, small and made to show the program ({})",
+                     flags.load.model));
   }
   catch_interrupts();
   std::string prompt;
@@ -129,7 +154,8 @@ Result<int> run(RunFlags& flags, const CLI::App& command) {
 
   SW_ASSIGN(const auto engine, load_engine(flags.load, command));
   SW_ASSIGN(const auto tokenizer,
-            load_tokenizer(engine->metadata(), engine->vocabulary(), flags.pre.empty() ? std::nullopt : std::optional(flags.pre)));
+            load_tokenizer(engine->metadata(), engine->vocabulary(),
+                           flags.pre.empty() ? std::nullopt : std::optional(flags.pre)));
   for (const std::string& warning : tokenizer->warnings()) note("warning: " + warning);
   SW_ASSIGN(const sample::SamplerParams sampling,
             flags.sampling.resolve(command, engine->metadata(), tokenizer->vocabulary().size()));
@@ -147,10 +173,13 @@ Result<int> run(RunFlags& flags, const CLI::App& command) {
   if (flags.no_chat) {
     answer = continue_text(*engine, *tokenizer, prompt, sampling, options, emit);
   } else {
-    SW_ASSIGN(const auto chat_template, load_chat_template(engine->metadata(), tokenizer->vocabulary(), flags.template_file));
+    SW_ASSIGN(const auto chat_template,
+              load_chat_template(engine->metadata(), tokenizer->vocabulary(), flags.template_file));
     if (!chat_template)
-      return invalid("the file has no chat template (key 'tokenizer.chat_template'): give one with --chat-template-file, "
-                     "or --no-chat to continue plain text");
+      return invalid(
+          "the file has no chat template (key 'tokenizer.chat_template'): give one with "
+          "--chat-template-file, "
+          "or --no-chat to continue plain text");
     Conversation conversation(*engine, *tokenizer, *chat_template, sampling, options);
     SW_ASSIGN(conversation.template_variables(), template_variables(flags, chat_template));
     conversation.set_system(flags.system);
@@ -159,7 +188,8 @@ Result<int> run(RunFlags& flags, const CLI::App& command) {
   }
   SW_TRY(answer);
   if (flags.json) {
-    fmt::print("{}\n", answer_json(*answer, sampling).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n",
+               answer_json(*answer, sampling).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else if (!answer->text.ends_with('\n')) {
     fmt::print("\n");
   }

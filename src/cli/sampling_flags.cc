@@ -13,10 +13,12 @@ Result<std::pair<int32_t, float>> parse_bias(const std::string& text) {
   int32_t id = 0;
   const char* id_end = text.data() + std::min(sign, text.size());
   if (sign == std::string::npos || std::from_chars(text.data(), id_end, id).ptr != id_end)
-    return invalid("--logit-bias '{}': needed is TOKEN_ID+NUMBER or TOKEN_ID-NUMBER, for example 15043-inf", text);
+    return invalid("--logit-bias '{}': needed is TOKEN_ID+NUMBER or TOKEN_ID-NUMBER, for example 15043-inf",
+                   text);
   char* end = nullptr;
   const float value = std::strtof(text.c_str() + sign, &end);
-  if (*end != '\0' || std::isnan(value)) return invalid("--logit-bias '{}': '{}' is not a number", text, text.substr(sign));
+  if (*end != '\0' || std::isnan(value))
+    return invalid("--logit-bias '{}': '{}' is not a number", text, text.substr(sign));
   return std::pair(id, value);
 }
 
@@ -24,17 +26,36 @@ Result<std::pair<int32_t, float>> parse_bias(const std::string& text) {
 
 void SamplingFlags::add_to(CLI::App& command) {
   const char* group = "Sampling (given, else the model file's, else the default)";
-  command.add_option("--temp", params.temperature, "temperature; 0: always the most likely token")->capture_default_str()->group(group);
-  command.add_option("--top-k", params.top_k, "keep the K most likely; 0: all")->capture_default_str()->group(group);
-  command.add_option("--top-p", params.top_p, "keep the most likely up to this probability; 1: all")->capture_default_str()->group(group);
-  command.add_option("--min-p", params.min_p, "drop below this times the most likely; 0: none")->capture_default_str()->group(group);
-  command.add_option("--repeat-penalty", params.repeat_penalty, "penalty on recent tokens; 1: off")->capture_default_str()->group(group);
-  command.add_option("--presence-penalty", params.presence_penalty, "subtracted from recent tokens")->capture_default_str()->group(group);
-  command.add_option("--frequency-penalty", params.frequency_penalty, "subtracted per occurrence")->capture_default_str()->group(group);
-  command.add_option("--repeat-last-n", params.repeat_last_n, "how many tokens are recent; -1: all")->capture_default_str()->group(group);
-  command.add_option("--logit-bias", logit_bias, "TOKEN_ID+BIAS or TOKEN_ID-BIAS; may be repeated")->group(group);
+  command.add_option("--temp", params.temperature, "temperature; 0: always the most likely token")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--top-k", params.top_k, "keep the K most likely; 0: all")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--top-p", params.top_p, "keep the most likely up to this probability; 1: all")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--min-p", params.min_p, "drop below this times the most likely; 0: none")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--repeat-penalty", params.repeat_penalty, "penalty on recent tokens; 1: off")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--presence-penalty", params.presence_penalty, "subtracted from recent tokens")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--frequency-penalty", params.frequency_penalty, "subtracted per occurrence")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--repeat-last-n", params.repeat_last_n, "how many tokens are recent; -1: all")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--logit-bias", logit_bias, "TOKEN_ID+BIAS or TOKEN_ID-BIAS; may be repeated")
+      ->group(group);
   command.add_option("-s,--seed", seed, "seed; the same seed gives the same text; -1: random")
-      ->check(CLI::Range(int64_t{-1}, INT64_MAX))->capture_default_str()->group(group);
+      ->check(CLI::Range(int64_t{-1}, INT64_MAX))
+      ->capture_default_str()
+      ->group(group);
 }
 
 Result<sample::SamplerParams> SamplingFlags::resolve(const CLI::App& command, const gguf::Metadata& metadata,

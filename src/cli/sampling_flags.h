@@ -1,5 +1,5 @@
-// The flags that say how the next token is chosen. Values that the person does not give come from the model file
-// (keys general.sampling.*) where it has them.
+// The flags that say how the next token is chosen. Values that the person does not give come from the model
+// file (keys general.sampling.*) where it has them.
 #pragma once
 
 #include <CLI/CLI.hpp>

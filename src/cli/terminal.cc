@@ -1,9 +1,9 @@
 #include "cli/terminal.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
-
-#include <unistd.h>
 
 namespace spillway::cli {
 namespace {

@@ -10,9 +10,10 @@ bool stdin_is_terminal();
 bool stdout_is_terminal();
 bool stderr_is_terminal();
 
-// From here on Ctrl-C sets a flag instead of ending the program; a second one before the flag is looked at ends it.
+// From here on Ctrl-C sets a flag instead of ending the program; a second one before the flag is looked at
+// ends it.
 void catch_interrupts();
-bool interrupted();         // the flag
+bool interrupted();  // the flag
 void clear_interrupted();
 
 // A terminal escape around text that matters less, where standard error is a terminal and NO_COLOR is unset.

@@ -9,7 +9,8 @@
 
 namespace spillway::cli {
 
-// Numbers separated by commas, spaces or line ends; brackets around them are fine. An error names the word at fault.
+// Numbers separated by commas, spaces or line ends; brackets around them are fine. An error names the word at
+// fault.
 Result<std::vector<int32_t>> parse_token_list(std::string_view text);
 
 }  // namespace spillway::cli

@@ -12,9 +12,11 @@ std::string version_text() {
 #else
   const char* compiler = "gcc " __VERSION__;
 #endif
-  return fmt::format("spillway {}\nbuilt with {} ({}{})\nkernels on this processor: {}", SPILLWAY_VERSION, compiler,
-                     SPILLWAY_BUILD_TYPE, std::string_view(SPILLWAY_SANITIZERS).empty() ? "" : ", sanitizers: " SPILLWAY_SANITIZERS,
-                     cpu::kernels(cpu::best_instruction_set()).name);
+  return fmt::format(
+      "spillway {}\nbuilt with {} ({}{})\nkernels on this processor: {}", SPILLWAY_VERSION, compiler,
+      SPILLWAY_BUILD_TYPE,
+      std::string_view(SPILLWAY_SANITIZERS).empty() ? "" : ", sanitizers: " SPILLWAY_SANITIZERS,
+      cpu::kernels(cpu::best_instruction_set()).name);
 }
 
 }  // namespace spillway::cli

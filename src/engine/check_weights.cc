@@ -29,8 +29,8 @@ std::optional<uint32_t> damaged_column(const model::Weight& weight, const std::b
 
 }  // namespace
 
-Result<void> check_weights(const ModelFiles& files, const model::Description& description, sys::ThreadPool& pool,
-                           const Progress& progress) {
+Result<void> check_weights(const ModelFiles& files, const model::Description& description,
+                           sys::ThreadPool& pool, const Progress& progress) {
   const Program program(description);
   uint64_t total = 0;
   for (const model::Weight& weight : program.weights) total += weight.bytes();
@@ -51,17 +51,22 @@ Result<void> check_weights(const ModelFiles& files, const model::Description& de
     for (auto task = counter.next(); !task.empty() && !stop; task = counter.next()) {
       const model::Weight& weight = program.weights[task.begin];
       if (buffer.size() < weight.bytes()) buffer = AlignedArray<std::byte>(weight.bytes());
-      if (auto read = files.files[weight.shard]->read_at(weight.offset, buffer.span().first(weight.bytes())); !read)
+      if (auto read = files.files[weight.shard]->read_at(weight.offset, buffer.span().first(weight.bytes()));
+          !read)
         return give_up(read.error().in(fmt::format("tensor '{}'", weight.tensor)));
       for (uint32_t row = 0; row < weight.rows; ++row)
-        if (const auto column = damaged_column(weight, buffer.data() + row * row_bytes(weight.type, weight.cols)))
-          return give_up({Error::Kind::kInvalid,
-                          fmt::format("tensor '{}'{}, row {}, column {}: the block's scale is NaN or infinite; the file is "
-                                      "damaged, fetch it again",
-                                      weight.tensor, weight.expert ? fmt::format(", expert {}", *weight.expert) : "", row,
-                                      *column)});
+        if (const auto column =
+                damaged_column(weight, buffer.data() + row * row_bytes(weight.type, weight.cols)))
+          return give_up(
+              {Error::Kind::kInvalid,
+               fmt::format(
+                   "tensor '{}'{}, row {}, column {}: the block's scale is NaN or infinite; the file is "
+                   "damaged, fetch it again",
+                   weight.tensor, weight.expert ? fmt::format(", expert {}", *weight.expert) : "", row,
+                   *column)});
       const uint64_t so_far = done += weight.bytes();
-      if (thread == 0 && progress && !progress(so_far, total)) return give_up({Error::Kind::kCancelled, "stopped"});
+      if (thread == 0 && progress && !progress(so_far, total))
+        return give_up({Error::Kind::kCancelled, "stopped"});
     }
   });
   if (first_error) return std::unexpected(*first_error);

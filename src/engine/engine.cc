@@ -56,8 +56,9 @@ Result<void> Engine::State::allocate_kv() {
   const size_t value_bytes = memory.kv_type == cpu::KvType::kF16 ? 2 : 4;
   auto allocation = sys::Allocation::create(memory.kv_bytes, sys::Pages::kPreferHuge);
   if (!allocation)
-    return std::unexpected(allocation.error().in(fmt::format(
-        "the KV cache for {} positions needs {} MiB; a smaller -c needs less", memory.context, memory.kv_bytes >> 20)));
+    return std::unexpected(allocation.error().in(
+        fmt::format("the KV cache for {} positions needs {} MiB; a smaller -c needs less", memory.context,
+                    memory.kv_bytes >> 20)));
   kv_memory = std::move(*allocation);
   std::byte* next = kv_memory.data();
   for (const LayerIds& layer : plan->program.layers) {
@@ -76,7 +77,8 @@ Result<void> Engine::State::allocate_kv() {
 
 void Engine::State::copy_page(KvPages::Copy copy) {
   for (const cpu::KvLayer& kv : kv_layers) {
-    std::memcpy(kv.keys + copy.to * kv.key_page_bytes, kv.keys + copy.from * kv.key_page_bytes, kv.key_page_bytes);
+    std::memcpy(kv.keys + copy.to * kv.key_page_bytes, kv.keys + copy.from * kv.key_page_bytes,
+                kv.key_page_bytes);
     std::memcpy(kv.values + copy.to * kv.value_page_bytes, kv.values + copy.from * kv.value_page_bytes,
                 kv.value_page_bytes);
   }
@@ -93,7 +95,8 @@ Result<std::unique_ptr<Engine>> Engine::load(const Options& options, const Progr
   if (!memory.fits) return fail(Error::Kind::kNoMemory, "{}: {}", options.path, memory.verdict);
 
   SW_ASSIGN(state->pool, sys::ThreadPool::create(memory.threads));
-  SW_ASSIGN(state->weights, HostWeights::load(state->files, program.weights, memory.mode, memory.threads, progress));
+  SW_ASSIGN(state->weights,
+            HostWeights::load(state->files, program.weights, memory.mode, memory.threads, progress));
   SW_TRY(state->allocate_kv());
   std::vector<cpu::RopeTable> ropes;
   for (size_t i = 0; i < description.ropes.size(); ++i) {
@@ -102,9 +105,9 @@ Result<std::unique_ptr<Engine>> Engine::load(const Options& options, const Progr
     state->ropes.push_back(std::move(tables));
     ropes.push_back(state->ropes.back().view());
   }
-  state->device = std::make_unique<cpu::CpuCompute>(*state->pool, cpu::kernels(memory.set),
-                                                    compute_sizes(program, memory.ubatch), state->weights.matrices(),
-                                                    memory.kv_type, state->kv_layers, std::move(ropes));
+  state->device = std::make_unique<cpu::CpuCompute>(
+      *state->pool, cpu::kernels(memory.set), compute_sizes(program, memory.ubatch),
+      state->weights.matrices(), memory.kv_type, state->kv_layers, std::move(ropes));
   state->logits_rows = logits_rows(memory, description.vocabulary);
   state->logits = AlignedArray<float>(size_t{state->logits_rows} * description.vocabulary);
   state->load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -118,7 +121,8 @@ Result<void> Engine::decode(std::span<const BatchItem> items, const LogitsSink& 
   for (const BatchItem& item : items) {
     before.push_back(length(item.sequence));
     if (before.back() + item.tokens.size() > context())
-      return fail(Error::Kind::kNoMemory, "{} tokens do not fit: the sequence holds {} and the context is {}; raise it with -c",
+      return fail(Error::Kind::kNoMemory,
+                  "{} tokens do not fit: the sequence holds {} and the context is {}; raise it with -c",
                   item.tokens.size(), before.back(), context());
     for (const int32_t token : item.tokens)
       if (token < 0 || static_cast<uint32_t>(token) >= vocabulary())
@@ -178,7 +182,8 @@ Result<void> Engine::decode(std::span<const BatchItem> items, const LogitsSink& 
   return {};
 }
 
-void Engine::State::run_micro_batch(std::span<const BatchItem> items, std::span<const std::pair<size_t, size_t>> origin,
+void Engine::State::run_micro_batch(std::span<const BatchItem> items,
+                                    std::span<const std::pair<size_t, size_t>> origin,
                                     const backend::Step& step, const LogitsSink& sink) {
   const Program& program = plan->program;
   program.run(*device, step);
@@ -187,12 +192,15 @@ void Engine::State::run_micro_batch(std::span<const BatchItem> items, std::span<
   for (uint32_t r = 0; r < step.rows(); ++r) {
     const auto [item, token] = origin[r];
     const BatchItem& from = items[item];
-    if (from.want == Want::kAll || (from.want == Want::kLast && token + 1 == from.tokens.size())) rows.push_back(r);
+    if (from.want == Want::kAll || (from.want == Want::kLast && token + 1 == from.tokens.size()))
+      rows.push_back(r);
   }
   const size_t stride = plan->description.vocabulary;
   for (size_t first = 0; first < rows.size(); first += logits_rows) {
-    const std::span<const uint32_t> part = std::span(rows).subspan(first, std::min<size_t>(logits_rows, rows.size() - first));
-    device->logits(kHidden, part, program.output_norm, program.norm_epsilon, program.output, logits.data(), stride);
+    const std::span<const uint32_t> part =
+        std::span(rows).subspan(first, std::min<size_t>(logits_rows, rows.size() - first));
+    device->logits(kHidden, part, program.output_norm, program.norm_epsilon, program.output, logits.data(),
+                   stride);
     for (size_t i = 0; i < part.size(); ++i)
       sink(origin[part[i]].first, origin[part[i]].second, {logits.data() + i * stride, stride});
   }

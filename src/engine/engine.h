@@ -1,5 +1,5 @@
-// A loaded model that computes logits. One engine is one model with its weights, KV cache and threads; it is used by one
-// thread at a time.
+// A loaded model that computes logits. One engine is one model with its weights, KV cache and threads; it is
+// used by one thread at a time.
 #pragma once
 
 #include <functional>
@@ -26,8 +26,8 @@ struct BatchItem {
   Want want = Want::kLast;
 };
 
-// Receives rows of logits: `token` is an index into the item's tokens; `logits` holds vocabulary() values and is valid
-// during the call.
+// Receives rows of logits: `token` is an index into the item's tokens; `logits` holds vocabulary() values and
+// is valid during the call.
 using LogitsSink = std::function<void(size_t item, size_t token, std::span<const float> logits)>;
 
 class Engine {
@@ -37,8 +37,8 @@ class Engine {
 
   const gguf::Metadata& metadata() const;
   const model::Description& description() const;
-  const MemoryPlan& memory() const;  // what is in force
-  double load_seconds() const;       // measured
+  const MemoryPlan& memory() const;                                 // what is in force
+  double load_seconds() const;                                      // measured
   uint32_t vocabulary() const { return description().vocabulary; }  // values of a row of logits
   uint32_t context() const { return memory().context; }
 
@@ -48,10 +48,10 @@ class Engine {
   void truncate(SequenceId id, uint32_t length);
   SequenceId fork(SequenceId id, uint32_t length);
 
-  // Appends the items' tokens to their sequences and computes the logits that they want; prompt pieces and single
-  // tokens of several sequences share micro-batches. A sequence may appear in one item only. A token outside the
-  // vocabulary, a full cache or a cancelled call is an error, after which every sequence is as long as before.
-  // `keep_going` is asked between micro-batches; unset = never stop.
+  // Appends the items' tokens to their sequences and computes the logits that they want; prompt pieces and
+  // single tokens of several sequences share micro-batches. A sequence may appear in one item only. A token
+  // outside the vocabulary, a full cache or a cancelled call is an error, after which every sequence is as
+  // long as before. `keep_going` is asked between micro-batches; unset = never stop.
   Result<void> decode(std::span<const BatchItem> items, const LogitsSink& sink,
                       const std::function<bool()>& keep_going = {});
 

@@ -5,7 +5,8 @@
 
 namespace spillway::engine {
 
-KvPages::KvPages(uint32_t pages, uint32_t page_positions) : page_positions_(page_positions), users_(pages, 0) {
+KvPages::KvPages(uint32_t pages, uint32_t page_positions)
+    : page_positions_(page_positions), users_(pages, 0) {
   for (uint32_t page = pages; page-- > 0;) free_.push_back(page);  // lowest first off the back
 }
 
@@ -34,12 +35,14 @@ Result<std::vector<KvPages::Copy>> KvPages::reserve(SequenceId id, uint32_t n) {
   SW_ASSERT(s.open);
   const uint32_t needed = static_cast<uint32_t>(ceil_div(uint64_t{s.length} + n, page_positions_));
   // A partly filled last page that others read must be copied before this sequence writes into it.
-  const bool copy_last = n > 0 && s.length % page_positions_ != 0 && users_[s.pages[s.length / page_positions_]] > 1;
+  const bool copy_last =
+      n > 0 && s.length % page_positions_ != 0 && users_[s.pages[s.length / page_positions_]] > 1;
   const uint32_t have = static_cast<uint32_t>(s.pages.size());
   const uint32_t missing = (needed > have ? needed - have : 0) + (copy_last ? 1 : 0);
   if (missing > free_.size())
-    return fail(Error::Kind::kNoMemory, "the KV cache is full: {} more positions need {} pages of {} positions, {} are free",
-                n, missing, page_positions_, free_.size());
+    return fail(Error::Kind::kNoMemory,
+                "the KV cache is full: {} more positions need {} pages of {} positions, {} are free", n,
+                missing, page_positions_, free_.size());
 
   const auto take = [&] {
     const uint32_t page = free_.back();

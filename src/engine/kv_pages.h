@@ -1,5 +1,5 @@
-// Which KV pages belong to which sequence. Pages are counted, so that sequences with the same beginning share them; the
-// memory itself belongs to the device. No page is ever read by a sequence that doesn't list it.
+// Which KV pages belong to which sequence. Pages are counted, so that sequences with the same beginning share
+// them; the memory itself belongs to the device. No page is ever read by a sequence that doesn't list it.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,9 @@ class KvPages {
   uint32_t length(SequenceId id) const { return sequences_[id].length; }
   std::span<const uint32_t> pages(SequenceId id) const { return sequences_[id].pages; }
 
-  // Makes room for `n` more positions; the length stays until advance(). kNoMemory, and nothing changed, where no page
-  // is free. Pages in `copied` were shared and are now the sequence's own: the caller copies (from, to) before use.
+  // Makes room for `n` more positions; the length stays until advance(). kNoMemory, and nothing changed,
+  // where no page is free. Pages in `copied` were shared and are now the sequence's own: the caller copies
+  // (from, to) before use.
   struct Copy {
     uint32_t from = 0;
     uint32_t to = 0;

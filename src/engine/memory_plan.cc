@@ -23,19 +23,26 @@ uint64_t mib(uint64_t bytes) { return bytes >> 20; }
 
 void choose_load_mode(MemoryPlan& plan, LoadMode asked, uint64_t interleaved_bytes, uint64_t file_bytes) {
   const uint64_t needed = interleaved_bytes + plan.kv_bytes + plan.scratch_bytes + plan.rope_bytes;
-  const bool comfortable = static_cast<double>(needed) <= kComfortableShare * static_cast<double>(plan.usable_bytes);
+  const bool comfortable =
+      static_cast<double>(needed) <= kComfortableShare * static_cast<double>(plan.usable_bytes);
   switch (asked) {
     case LoadMode::kAuto:
       plan.mode = comfortable ? LoadMode::kRead : LoadMode::kMmap;
-      plan.mode_reason = comfortable
-                             ? fmt::format("read into row-interleaved memory, since {} MiB fit in the {} MiB usable",
-                                           mib(needed), mib(plan.usable_bytes))
-                             : fmt::format("mapped, since {} MiB do not fit comfortably in the {} MiB usable", mib(needed),
-                                           mib(plan.usable_bytes));
+      plan.mode_reason =
+          comfortable ? fmt::format("read into row-interleaved memory, since {} MiB fit in the {} MiB usable",
+                                    mib(needed), mib(plan.usable_bytes))
+                      : fmt::format("mapped, since {} MiB do not fit comfortably in the {} MiB usable",
+                                    mib(needed), mib(plan.usable_bytes));
       break;
-    case LoadMode::kRead: plan.mode = asked, plan.mode_reason = "read into row-interleaved memory, as asked"; break;
-    case LoadMode::kMlock: plan.mode = asked, plan.mode_reason = "read into row-interleaved memory and locked, as asked"; break;
-    case LoadMode::kMmap: plan.mode = asked, plan.mode_reason = "mapped, as asked"; break;
+    case LoadMode::kRead:
+      plan.mode = asked, plan.mode_reason = "read into row-interleaved memory, as asked";
+      break;
+    case LoadMode::kMlock:
+      plan.mode = asked, plan.mode_reason = "read into row-interleaved memory and locked, as asked";
+      break;
+    case LoadMode::kMmap:
+      plan.mode = asked, plan.mode_reason = "mapped, as asked";
+      break;
   }
   plan.weight_bytes = plan.mode == LoadMode::kMmap ? 0 : interleaved_bytes;
   plan.mapped_bytes = plan.mode == LoadMode::kMmap ? file_bytes : 0;
@@ -57,13 +64,15 @@ Result<void> choose_threads(MemoryPlan& plan, uint32_t asked) {
 void judge(MemoryPlan& plan) {
   plan.fits = plan.own_bytes() <= plan.usable_bytes;
   if (!plan.fits) {
-    plan.verdict = fmt::format("does not fit: {} MiB needed, {} MiB usable, {} MiB missing; a smaller -c frees {} MiB at most{}",
-                               mib(plan.own_bytes()), mib(plan.usable_bytes), mib(plan.own_bytes() - plan.usable_bytes),
-                               mib(plan.kv_bytes), plan.weight_bytes ? ", '-lm mmap' the weights" : "");
+    plan.verdict = fmt::format(
+        "does not fit: {} MiB needed, {} MiB usable, {} MiB missing; a smaller -c frees {} MiB at most{}",
+        mib(plan.own_bytes()), mib(plan.usable_bytes), mib(plan.own_bytes() - plan.usable_bytes),
+        mib(plan.kv_bytes), plan.weight_bytes ? ", '-lm mmap' the weights" : "");
   } else if (plan.mapped_bytes > plan.usable_bytes - plan.own_bytes()) {
-    plan.verdict = fmt::format("runs, but slowly: the file has {} MiB and {} MiB are left to cache it, so parts are read from "
-                               "disk again and again",
-                               mib(plan.mapped_bytes), mib(plan.usable_bytes - plan.own_bytes()));
+    plan.verdict = fmt::format(
+        "runs, but slowly: the file has {} MiB and {} MiB are left to cache it, so parts are read from "
+        "disk again and again",
+        mib(plan.mapped_bytes), mib(plan.usable_bytes - plan.own_bytes()));
   } else {
     plan.verdict = "it fits";
   }
@@ -73,10 +82,14 @@ void judge(MemoryPlan& plan) {
 
 const char* load_mode_name(LoadMode mode) {
   switch (mode) {
-    case LoadMode::kAuto: return "auto";
-    case LoadMode::kRead: return "none";
-    case LoadMode::kMmap: return "mmap";
-    case LoadMode::kMlock: return "mlock";
+    case LoadMode::kAuto:
+      return "auto";
+    case LoadMode::kRead:
+      return "none";
+    case LoadMode::kMmap:
+      return "mmap";
+    case LoadMode::kMlock:
+      return "mlock";
   }
   return "";
 }
@@ -93,7 +106,8 @@ cpu::ComputeSizes compute_sizes(const Program& p, uint32_t ubatch) {
 }
 
 uint32_t logits_rows(const MemoryPlan& plan, uint32_t vocabulary) {
-  return static_cast<uint32_t>(std::clamp<uint64_t>(kLogitsBufferBytes / (vocabulary * sizeof(float)), 1, plan.ubatch));
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(kLogitsBufferBytes / (vocabulary * sizeof(float)), 1, plan.ubatch));
 }
 
 Result<Plan> plan(const ModelFiles& files, const Options& options) {
@@ -108,19 +122,23 @@ Result<Plan> plan(const ModelFiles& files, const Options& options) {
   const cpu::Kernels& kernels = cpu::kernels(memory.set);
   memory.instruction_set = kernels.name;
   SW_TRY(choose_threads(memory, options.threads));
-  memory.context = options.context != 0 ? options.context : std::min(description.trained_context, kDefaultContext);
+  memory.context =
+      options.context != 0 ? options.context : std::min(description.trained_context, kDefaultContext);
   memory.ubatch = std::clamp(options.ubatch, 1u, memory.context);
   memory.kv_type = options.kv_type;
   SW_ASSIGN(const sys::MemoryLimits limits, sys::read_memory_limits());
   memory.usable_bytes = limits.available_bytes;
 
   const uint64_t positions = ceil_div(memory.context, cpu::kPagePositions) * cpu::kPagePositions;
-  memory.kv_bytes = positions * model::kv_bytes_per_position(description, memory.kv_type == cpu::KvType::kF16 ? 2 : 4);
+  memory.kv_bytes =
+      positions * model::kv_bytes_per_position(description, memory.kv_type == cpu::KvType::kF16 ? 2 : 4);
   for (const model::Rope& rope : description.ropes)
     memory.rope_bytes += uint64_t{memory.context} * rope.params.rope_length * sizeof(float);
-  memory.scratch_bytes = cpu::CpuCompute::scratch_bytes(compute_sizes(program, memory.ubatch), memory.threads, kernels) +
-                         uint64_t{logits_rows(memory, description.vocabulary)} * description.vocabulary * sizeof(float);
-  choose_load_mode(memory, options.load_mode, HostWeights::interleaved_bytes(program.weights), files.file_bytes);
+  memory.scratch_bytes =
+      cpu::CpuCompute::scratch_bytes(compute_sizes(program, memory.ubatch), memory.threads, kernels) +
+      uint64_t{logits_rows(memory, description.vocabulary)} * description.vocabulary * sizeof(float);
+  choose_load_mode(memory, options.load_mode, HostWeights::interleaved_bytes(program.weights),
+                   files.file_bytes);
   judge(memory);
   return Plan{std::move(description), std::move(program), std::move(memory)};
 }

@@ -1,4 +1,5 @@
-// What a model will take here, before anything is loaded: every choice with its reason, every byte with its place.
+// What a model will take here, before anything is loaded: every choice with its reason, every byte with its
+// place.
 #pragma once
 
 #include <string>
@@ -20,14 +21,14 @@ struct MemoryPlan {
   uint32_t context = 0;
   uint32_t ubatch = 0;
   cpu::KvType kv_type = cpu::KvType::kF16;
-  uint64_t weight_bytes = 0;   // memory of our own for weights
-  uint64_t mapped_bytes = 0;   // the file's pages
+  uint64_t weight_bytes = 0;  // memory of our own for weights
+  uint64_t mapped_bytes = 0;  // the file's pages
   uint64_t kv_bytes = 0;
   uint64_t scratch_bytes = 0;  // activations, kernels' scratch, logits
   uint64_t rope_bytes = 0;
-  uint64_t usable_bytes = 0;   // what this process may use now
+  uint64_t usable_bytes = 0;  // what this process may use now
   bool fits = true;
-  std::string verdict;         // a sentence: that it fits, or what is missing and what would free it
+  std::string verdict;  // a sentence: that it fits, or what is missing and what would free it
 
   uint64_t own_bytes() const { return weight_bytes + kv_bytes + scratch_bytes + rope_bytes; }
 };
@@ -38,8 +39,8 @@ struct Plan {
   MemoryPlan memory;
 };
 
-// Describes the model and resolves everything that the options leave open. Errors: a file or option that can't run here
-// at all; what merely doesn't fit has `fits` false.
+// Describes the model and resolves everything that the options leave open. Errors: a file or option that
+// can't run here at all; what merely doesn't fit has `fits` false.
 Result<Plan> plan(const ModelFiles& files, const Options& options);
 
 const char* load_mode_name(LoadMode mode);

@@ -8,9 +8,8 @@ Result<ModelFiles> open_model_files(const std::string& path) {
   ModelFiles result;
   const auto open = [](const std::string& shard) -> Result<gguf::Header> {
     SW_ASSIGN(const auto file, sys::open_file(shard));
-    auto header = gguf::read_header(file->size(), [&](uint64_t offset, std::span<std::byte> to) {
-      return file->read_at(offset, to);
-    });
+    auto header = gguf::read_header(
+        file->size(), [&](uint64_t offset, std::span<std::byte> to) { return file->read_at(offset, to); });
     if (!header) return std::unexpected(header.error().in(shard));
     return std::move(*header);
   };

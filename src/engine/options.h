@@ -20,9 +20,10 @@ enum class LoadMode : uint8_t {
 struct Options {
   std::string path;  // a GGUF file, or any shard of a split one
   LoadMode load_mode = LoadMode::kAuto;
-  uint32_t threads = 0;        // 0 = chosen from quota, affinity and core kinds
-  uint32_t context = 0;        // positions of the KV cache, all sequences together; 0 = the model's, at most kDefaultContext
-  uint32_t ubatch = 512;       // most tokens of one micro-batch
+  uint32_t threads = 0;  // 0 = chosen from quota, affinity and core kinds
+  uint32_t context =
+      0;  // positions of the KV cache, all sequences together; 0 = the model's, at most kDefaultContext
+  uint32_t ubatch = 512;  // most tokens of one micro-batch
   cpu::KvType kv_type = cpu::KvType::kF16;
   std::optional<cpu::InstructionSet> instruction_set;  // for tests; unset = the best
 };

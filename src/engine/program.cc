@@ -14,7 +14,9 @@ Program::Program(const model::Description& model)
     weights.push_back(weight);
     return static_cast<WeightId>(weights.size() - 1);
   };
-  const auto widen = [&](Buffer buffer, uint32_t width) { buffer_widths[buffer] = std::max(buffer_widths[buffer], width); };
+  const auto widen = [&](Buffer buffer, uint32_t width) {
+    buffer_widths[buffer] = std::max(buffer_widths[buffer], width);
+  };
   const auto add_ffn = [&](const model::DenseFfn& ffn) {
     widen(kGate, ffn.gate.rows);
     widen(kUp, ffn.gate.rows);

@@ -11,17 +11,17 @@ namespace spillway::engine {
 
 // The buffers of a step, by what they hold. Widths are in Program::buffer_widths.
 enum Buffer : backend::BufferId {
-  kHidden,     // the residual stream
-  kNormed,     // normalised input of attention, then of the feed-forward part
+  kHidden,  // the residual stream
+  kNormed,  // normalised input of attention, then of the feed-forward part
   kQuery,
   kKey,
   kValue,
-  kAttended,   // what attention gives, before its output projection
-  kBranch,     // what attention or the feed-forward part adds to the residual
-  kGate,       // dense or shared feed-forward
+  kAttended,  // what attention gives, before its output projection
+  kBranch,    // what attention or the feed-forward part adds to the residual
+  kGate,      // dense or shared feed-forward
   kUp,
-  kShared,     // output of the shared expert
-  kSharedGate, // one value a row
+  kShared,      // output of the shared expert
+  kSharedGate,  // one value a row
   kBufferCount,
 };
 
@@ -31,12 +31,13 @@ struct FfnIds {
 };
 
 struct LayerIds {
-  backend::WeightId attention_norm, q, k, v, output, q_bias, k_bias, v_bias, output_bias, q_norm, k_norm, ffn_norm;
+  backend::WeightId attention_norm, q, k, v, output, q_bias, k_bias, v_bias, output_bias, q_norm, k_norm,
+      ffn_norm;
   backend::AttentionSpec attention;
   uint32_t rope = 0;
   model::QkNorm qk_norm = model::QkNorm::kNone;
   bool is_moe = false;
-  FfnIds dense;                                // the whole feed-forward part, or the shared expert
+  FfnIds dense;  // the whole feed-forward part, or the shared expert
   backend::WeightId shared_gate = backend::kNoWeight;
   backend::WeightId router = backend::kNoWeight;
   backend::WeightId selection_bias = backend::kNoWeight;
@@ -48,8 +49,8 @@ struct LayerIds {
 struct Program {
   explicit Program(const model::Description& model);
 
-  std::vector<model::Weight> weights;  // by WeightId
-  std::vector<uint32_t> buffer_widths; // by Buffer
+  std::vector<model::Weight> weights;   // by WeightId
+  std::vector<uint32_t> buffer_widths;  // by Buffer
   std::vector<LayerIds> layers;
   uint32_t hidden = 0;
   float norm_epsilon = 0;
@@ -57,7 +58,7 @@ struct Program {
   std::vector<backend::WeightId> rope_factors;  // by rope, kNoWeight where it has none
 
   // Bounds for the device's own scratch.
-  uint32_t max_width = 0;         // widest row that is multiplied, routed experts aside
+  uint32_t max_width = 0;  // widest row that is multiplied, routed experts aside
   uint32_t experts = 0;
   uint32_t max_experts_used = 0;
   uint32_t expert_width = 0;

@@ -4,7 +4,8 @@
 
 namespace spillway::engine {
 
-Result<RopeTables> RopeTables::make(const model::Rope& rope, std::span<const float> factors, uint32_t positions) {
+Result<RopeTables> RopeTables::make(const model::Rope& rope, std::span<const float> factors,
+                                    uint32_t positions) {
   if (auto fine = numerics::check_rope(rope.params, factors); !fine)
     return std::unexpected(fine.error().in("the rope keys and tensor 'rope_freqs.weight'"));
   RopeTables tables;
@@ -13,8 +14,9 @@ Result<RopeTables> RopeTables::make(const model::Rope& rope, std::span<const flo
   const size_t values = size_t{positions} * (tables.length_ / 2);
   tables.cos_ = AlignedArray<float>(values);
   tables.sin_ = AlignedArray<float>(values);
-  numerics::rope_tables(numerics::rope_frequencies(rope.params, factors), numerics::rope_magnitude(rope.params), 0,
-                        positions, tables.cos_.data(), tables.sin_.data());
+  numerics::rope_tables(numerics::rope_frequencies(rope.params, factors),
+                        numerics::rope_magnitude(rope.params), 0, positions, tables.cos_.data(),
+                        tables.sin_.data());
   return tables;
 }
 

@@ -12,14 +12,16 @@ namespace {
 bool is_vector(const model::Weight& weight) { return weight.rows == 1 && weight.type == TensorType::kF32; }
 
 uint64_t arena_bytes(const model::Weight& weight) {
-  return ceil_div(numerics::interleaved_bytes(weight.type, weight.rows, weight.cols), kCacheLineBytes) * kCacheLineBytes;
+  return ceil_div(numerics::interleaved_bytes(weight.type, weight.rows, weight.cols), kCacheLineBytes) *
+         kCacheLineBytes;
 }
 
 }  // namespace
 
 uint64_t HostWeights::interleaved_bytes(std::span<const model::Weight> weights) {
   uint64_t total = 0;
-  for (const model::Weight& weight : weights) total += is_vector(weight) ? weight.bytes() : arena_bytes(weight);
+  for (const model::Weight& weight : weights)
+    total += is_vector(weight) ? weight.bytes() : arena_bytes(weight);
   return total;
 }
 
@@ -28,8 +30,8 @@ std::span<const float> HostWeights::vector(backend::WeightId id) const {
   return {reinterpret_cast<const float*>(matrices_[id].data), matrices_[id].cols};
 }
 
-Result<HostWeights> HostWeights::load(const ModelFiles& files, std::span<const model::Weight> weights, LoadMode mode,
-                                      uint32_t threads, const Progress& progress) {
+Result<HostWeights> HostWeights::load(const ModelFiles& files, std::span<const model::Weight> weights,
+                                      LoadMode mode, uint32_t threads, const Progress& progress) {
   HostWeights host;
   for (const model::Weight& weight : weights)
     host.matrices_.push_back({.type = weight.type, .rows = weight.rows, .cols = weight.cols});
@@ -54,7 +56,8 @@ Result<void> HostWeights::copy_vectors(const ModelFiles& files, std::span<const 
   float* next = vectors_.data();
   for (size_t i = 0; i < weights.size(); ++i) {
     if (!is_vector(weights[i])) continue;
-    SW_TRY(files.files[weights[i].shard]->read_at(weights[i].offset, std::as_writable_bytes(std::span(next, weights[i].cols))));
+    SW_TRY(files.files[weights[i].shard]->read_at(weights[i].offset,
+                                                  std::as_writable_bytes(std::span(next, weights[i].cols))));
     matrices_[i].layout = cpu::Layout::kFile;
     matrices_[i].data = reinterpret_cast<const std::byte*>(next);
     next += ceil_div(weights[i].cols, kLine) * kLine;
@@ -75,8 +78,8 @@ Result<void> HostWeights::map(const ModelFiles& files, std::span<const model::We
   return {};
 }
 
-Result<void> HostWeights::read(const ModelFiles& files, std::span<const model::Weight> weights, uint32_t threads,
-                               const Progress& progress) {
+Result<void> HostWeights::read(const ModelFiles& files, std::span<const model::Weight> weights,
+                               uint32_t threads, const Progress& progress) {
   uint64_t total = 0;
   for (const model::Weight& weight : weights)
     if (!is_vector(weight)) total += arena_bytes(weight);
@@ -99,8 +102,10 @@ Result<void> HostWeights::read(const ModelFiles& files, std::span<const model::W
     items.push_back({.file = files.files[weight.shard].get(),
                      .offset = weight.offset,
                      .bytes = weight.bytes(),
-                     .transform = [&weight, row_size, to = next](std::span<const std::byte> piece, uint64_t at) -> Result<void> {
-                       numerics::interleave(weight.type, piece.size() / row_size, weight.cols, piece.data(), to + at);
+                     .transform = [&weight, row_size, to = next](std::span<const std::byte> piece,
+                                                                 uint64_t at) -> Result<void> {
+                       numerics::interleave(weight.type, piece.size() / row_size, weight.cols, piece.data(),
+                                            to + at);
                        return {};
                      },
                      .unit_bytes = cpu::kGroupRows * row_size});

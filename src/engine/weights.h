@@ -18,8 +18,8 @@ namespace spillway::engine {
 class HostWeights {
  public:
   // Requires: mode is not kAuto. An error names the file or the memory that is missing.
-  static Result<HostWeights> load(const ModelFiles& files, std::span<const model::Weight> weights, LoadMode mode,
-                                  uint32_t threads, const Progress& progress);
+  static Result<HostWeights> load(const ModelFiles& files, std::span<const model::Weight> weights,
+                                  LoadMode mode, uint32_t threads, const Progress& progress);
 
   // By WeightId. Vectors (one row of F32: norms, biases) are always copies.
   const std::vector<cpu::Matrix>& matrices() const { return matrices_; }

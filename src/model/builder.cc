@@ -30,7 +30,8 @@ Result<uint32_t> Builder::require_uint(std::string_view suffix, uint32_t min, ui
   return static_cast<uint32_t>(value);
 }
 
-Result<uint32_t> Builder::uint_or(std::string_view suffix, uint32_t fallback, uint32_t min, uint32_t max) const {
+Result<uint32_t> Builder::uint_or(std::string_view suffix, uint32_t fallback, uint32_t min,
+                                  uint32_t max) const {
   SW_ASSIGN(const auto value, metadata_.find_uint(key(suffix), max));
   if (!value) return fallback;
   if (*value < min) return invalid("key '{}' is {}, must be at least {}", key(suffix), *value, min);
@@ -49,28 +50,31 @@ Result<bool> Builder::bool_or(std::string_view suffix, bool fallback) const {
 
 Result<const gguf::TensorInfo*> Builder::find(const std::string& name) {
   const auto found = by_name_.find(name);
-  if (found == by_name_.end()) return invalid("tensor '{}' is missing; the file is incomplete or of another family", name);
+  if (found == by_name_.end())
+    return invalid("tensor '{}' is missing; the file is incomplete or of another family", name);
   used_[found->second] = true;
   return found->second;
 }
 
-Result<Weight> Builder::checked(const gguf::TensorInfo& tensor, uint64_t rows, uint64_t cols, uint64_t slices) const {
+Result<Weight> Builder::checked(const gguf::TensorInfo& tensor, uint64_t rows, uint64_t cols,
+                                uint64_t slices) const {
   const TensorTypeInfo* type = find_tensor_type(tensor.type_id);
   if (type == nullptr)
-    return unsupported("tensor '{}' has type {} ({}), which this program cannot compute with; requantize the model, "
-                       "for example to Q4_K or Q8_0",
-                       tensor.name, tensor_type_name(tensor.type_id), tensor.type_id);
+    return unsupported(
+        "tensor '{}' has type {} ({}), which this program cannot compute with; requantize the model, "
+        "for example to Q4_K or Q8_0",
+        tensor.name, tensor_type_name(tensor.type_id), tensor.type_id);
   const uint64_t want[3] = {cols, rows, slices};
   for (uint32_t i = 0; i < gguf::TensorInfo{}.dims.size(); ++i) {
     const uint64_t found = i < tensor.n_dims ? tensor.dims[i] : 1;
     const uint64_t needed = i < 3 ? want[i] : 1;
     if (found != needed)
-      return invalid("tensor '{}' has dimensions {}, needed are [{}, {}{}]", tensor.name, dims_text(tensor), cols, rows,
-                     slices > 1 ? fmt::format(", {}", slices) : "");
+      return invalid("tensor '{}' has dimensions {}, needed are [{}, {}{}]", tensor.name, dims_text(tensor),
+                     cols, rows, slices > 1 ? fmt::format(", {}", slices) : "");
   }
   if (cols % type->block_length != 0)
-    return invalid("tensor '{}': rows of {} values do not divide into {} blocks of {}", tensor.name, cols, type->name,
-                   type->block_length);
+    return invalid("tensor '{}': rows of {} values do not divide into {} blocks of {}", tensor.name, cols,
+                   type->name, type->block_length);
   return Weight{.tensor = tensor.name,
                 .type = type->type,
                 .rows = static_cast<uint32_t>(rows),

@@ -1,5 +1,5 @@
-// What the families share: looking up keys under the architecture's prefix and tensors by name, each checked for type
-// and shape, with errors that name the key or tensor, what was found and what is needed.
+// What the families share: looking up keys under the architecture's prefix and tensors by name, each checked
+// for type and shape, with errors that name the key or tensor, what was found and what is needed.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ namespace spillway::model {
 class Builder {
  public:
   // `metadata` and `tensors` must outlive the builder.
-  Builder(const gguf::Metadata& metadata, std::span<const gguf::TensorInfo> tensors, std::string_view architecture);
+  Builder(const gguf::Metadata& metadata, std::span<const gguf::TensorInfo> tensors,
+          std::string_view architecture);
 
   std::string key(std::string_view suffix) const { return fmt::format("{}.{}", architecture_, suffix); }
 
@@ -38,7 +39,8 @@ class Builder {
   // The same, or an absent Weight where the file has no such tensor.
   Result<Weight> optional_vector(const std::string& name, uint32_t n);
   // `experts` slices of a three-dimensional tensor (experts, rows, cols).
-  Result<std::vector<Weight>> expert_matrices(const std::string& name, uint32_t experts, uint32_t rows, uint32_t cols);
+  Result<std::vector<Weight>> expert_matrices(const std::string& name, uint32_t experts, uint32_t rows,
+                                              uint32_t cols);
 
   // Rows of the tensor, for sizes that only the tensor tells (the vocabulary).
   Result<uint32_t> rows_of(const std::string& name) const;

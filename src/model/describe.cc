@@ -21,7 +21,8 @@ constexpr Family kFamilies[] = {
 
 Result<Description> describe(const gguf::Metadata& metadata, std::span<const gguf::TensorInfo> tensors) {
   SW_ASSIGN(const auto architecture, metadata.find_string("general.architecture"));
-  if (!architecture) return invalid("key 'general.architecture' is missing: the file does not say which model it holds");
+  if (!architecture)
+    return invalid("key 'general.architecture' is missing: the file does not say which model it holds");
   const Family* family = nullptr;
   for (const Family& known : kFamilies)
     if (known.architecture == *architecture) family = &known;

@@ -1,6 +1,6 @@
-// What a model is made of, said once for every family: hyper-parameters, and per layer the weights and the choices
-// that the forward pass needs. A family (model/families/) is one small file that fills this in from metadata and
-// tensor names; the forward pass (engine/) reads nothing else.
+// What a model is made of, said once for every family: hyper-parameters, and per layer the weights and the
+// choices that the forward pass needs. A family (model/families/) is one small file that fills this in from
+// metadata and tensor names; the forward pass (engine/) reads nothing else.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@
 
 namespace spillway::model {
 
-// A matrix or vector as it lies in a file: `rows` rows of `cols` values of `type`. One expert of a merged tensor, one
-// old per-expert tensor and one dense tensor look alike, so an expert whose parts lie in several shards needs no care.
+// A matrix or vector as it lies in a file: `rows` rows of `cols` values of `type`. One expert of a merged
+// tensor, one old per-expert tensor and one dense tensor look alike, so an expert whose parts lie in several
+// shards needs no care.
 struct Weight {
   std::string tensor;              // its name, for messages
   std::optional<uint32_t> expert;  // which slice of a merged tensor
@@ -57,9 +58,9 @@ struct Attention {
   uint32_t window = 0;  // positions seen, 0 = all
   uint32_t rope = 0;    // index into Description::ropes
   QkNorm qk_norm = QkNorm::kNone;
-  Weight q, k, v, output;                          // (heads * length, hidden); output (hidden, heads * value_length)
-  Weight q_bias, k_bias, v_bias, output_bias;      // optional vectors
-  Weight q_norm, k_norm;                           // vectors, by qk_norm
+  Weight q, k, v, output;  // (heads * length, hidden); output (hidden, heads * value_length)
+  Weight q_bias, k_bias, v_bias, output_bias;  // optional vectors
+  Weight q_norm, k_norm;                       // vectors, by qk_norm
 };
 
 // down(silu(gate(x)) * up(x))

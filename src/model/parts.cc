@@ -28,17 +28,19 @@ Result<Rope> read_rope(Builder& b, RopeStyle style, const CommonSizes& sizes, ui
     SW_ASSIGN(p.beta_slow, b.float_or("rope.scaling.yarn_beta_slow", 1.0f));
     SW_ASSIGN(p.extrapolation, b.float_or("rope.scaling.yarn_ext_factor", 1.0f));
   } else {
-    return unsupported("key '{}' is '{}'; known are none, linear and yarn", b.key("rope.scaling.type"), *kind);
+    return unsupported("key '{}' is '{}'; known are none, linear and yarn", b.key("rope.scaling.type"),
+                       *kind);
   }
   SW_ASSIGN(rope.frequency_factors, b.optional_vector("rope_freqs.weight", p.rope_length / 2));
-  const std::vector<float> ones(rope.frequency_factors ? p.rope_length / 2 : 0, 1.0f);  // the values are checked at load
+  const std::vector<float> ones(rope.frequency_factors ? p.rope_length / 2 : 0,
+                                1.0f);  // the values are checked at load
   if (auto fine = numerics::check_rope(p, ones); !fine)
     return std::unexpected(fine.error().in(fmt::format("keys '{}'", b.key("rope.*"))));
   return rope;
 }
 
-// Layers that predict the token after the next may be counted in block_count or not, and may be absent from the file:
-// what is there decides. The trailing ones are not run.
+// Layers that predict the token after the next may be counted in block_count or not, and may be absent from
+// the file: what is there decides. The trailing ones are not run.
 uint32_t without_next_token_layers(const Builder& b, uint32_t layers, uint32_t next_token_layers) {
   while (next_token_layers > 0 && layers > 1) {
     const bool absent = !b.has(layer_tensor(layers - 1, "attn_norm.weight"));
@@ -50,14 +52,15 @@ uint32_t without_next_token_layers(const Builder& b, uint32_t layers, uint32_t n
   return layers;
 }
 
-Result<std::vector<Weight>> read_expert_part(Builder& b, uint32_t layer, std::string_view part, uint32_t experts,
-                                             uint32_t rows, uint32_t cols) {
+Result<std::vector<Weight>> read_expert_part(Builder& b, uint32_t layer, std::string_view part,
+                                             uint32_t experts, uint32_t rows, uint32_t cols) {
   const std::string merged = layer_tensor(layer, fmt::format("ffn_{}_exps.weight", part));
   if (b.has(merged) || !b.has(layer_tensor(layer, fmt::format("ffn_{}.0.weight", part))))
     return b.expert_matrices(merged, experts, rows, cols);
   std::vector<Weight> slices;
   for (uint32_t e = 0; e < experts; ++e) {
-    SW_ASSIGN(Weight slice, b.matrix(layer_tensor(layer, fmt::format("ffn_{}.{}.weight", part, e)), rows, cols));
+    SW_ASSIGN(Weight slice,
+              b.matrix(layer_tensor(layer, fmt::format("ffn_{}.{}.weight", part, e)), rows, cols));
     slices.push_back(std::move(slice));
   }
   return slices;
@@ -65,9 +68,13 @@ Result<std::vector<Weight>> read_expert_part(Builder& b, uint32_t layer, std::st
 
 }  // namespace
 
-std::string layer_tensor(uint32_t layer, std::string_view name) { return fmt::format("blk.{}.{}", layer, name); }
+std::string layer_tensor(uint32_t layer, std::string_view name) {
+  return fmt::format("blk.{}.{}", layer, name);
+}
 
-bool is_moe_layer(const Builder& b, uint32_t layer) { return b.has(layer_tensor(layer, "ffn_gate_inp.weight")); }
+bool is_moe_layer(const Builder& b, uint32_t layer) {
+  return b.has(layer_tensor(layer, "ffn_gate_inp.weight"));
+}
 
 Result<CommonSizes> read_common(Builder& b, RopeStyle style, Description& model) {
   CommonSizes sizes;
@@ -78,10 +85,12 @@ Result<CommonSizes> read_common(Builder& b, RopeStyle style, Description& model)
   SW_ASSIGN(sizes.heads, b.require_uint("attention.head_count", 1, sizes.hidden));
   SW_ASSIGN(sizes.kv_heads, b.uint_or("attention.head_count_kv", sizes.heads, 1, sizes.heads));
   if (sizes.heads % sizes.kv_heads != 0)
-    return invalid("key '{}' is {}, which does not divide the {} heads", b.key("attention.head_count_kv"), sizes.kv_heads,
-                   sizes.heads);
-  SW_ASSIGN(sizes.key_length, b.uint_or("attention.key_length", sizes.hidden / sizes.heads, 2, limits::kMaxHeadLength));
-  SW_ASSIGN(sizes.value_length, b.uint_or("attention.value_length", sizes.key_length, 1, limits::kMaxHeadLength));
+    return invalid("key '{}' is {}, which does not divide the {} heads", b.key("attention.head_count_kv"),
+                   sizes.kv_heads, sizes.heads);
+  SW_ASSIGN(sizes.key_length,
+            b.uint_or("attention.key_length", sizes.hidden / sizes.heads, 2, limits::kMaxHeadLength));
+  SW_ASSIGN(sizes.value_length,
+            b.uint_or("attention.value_length", sizes.key_length, 1, limits::kMaxHeadLength));
   if (sizes.key_length % 2 != 0)
     return invalid("a head holds {} values, which must be an even number of at most {}", sizes.key_length,
                    limits::kMaxHeadLength);
@@ -118,7 +127,8 @@ Result<Attention> read_attention(Builder& b, const CommonSizes& sizes, uint32_t 
   SW_ASSIGN(a.q, b.matrix(layer_tensor(layer, "attn_q.weight"), q_rows, sizes.hidden));
   SW_ASSIGN(a.k, b.matrix(layer_tensor(layer, "attn_k.weight"), k_rows, sizes.hidden));
   SW_ASSIGN(a.v, b.matrix(layer_tensor(layer, "attn_v.weight"), v_rows, sizes.hidden));
-  SW_ASSIGN(a.output, b.matrix(layer_tensor(layer, "attn_output.weight"), sizes.hidden, sizes.heads * sizes.value_length));
+  SW_ASSIGN(a.output, b.matrix(layer_tensor(layer, "attn_output.weight"), sizes.hidden,
+                               sizes.heads * sizes.value_length));
   SW_ASSIGN(a.q_bias, b.optional_vector(layer_tensor(layer, "attn_q.bias"), q_rows));
   SW_ASSIGN(a.k_bias, b.optional_vector(layer_tensor(layer, "attn_k.bias"), k_rows));
   SW_ASSIGN(a.v_bias, b.optional_vector(layer_tensor(layer, "attn_v.bias"), v_rows));
@@ -128,7 +138,9 @@ Result<Attention> read_attention(Builder& b, const CommonSizes& sizes, uint32_t 
 
 Result<DenseFfn> read_dense_ffn(Builder& b, const CommonSizes& sizes, uint32_t layer, std::string_view suffix,
                                 uint32_t width) {
-  const auto name = [&](std::string_view part) { return layer_tensor(layer, fmt::format("ffn_{}{}.weight", part, suffix)); };
+  const auto name = [&](std::string_view part) {
+    return layer_tensor(layer, fmt::format("ffn_{}{}.weight", part, suffix));
+  };
   DenseFfn ffn;
   SW_ASSIGN(ffn.gate, b.matrix(name("gate"), width, sizes.hidden));
   SW_ASSIGN(ffn.up, b.matrix(name("up"), width, sizes.hidden));
@@ -141,12 +153,13 @@ Result<uint32_t> expert_width(const Builder& b) {
   return width != 0 ? width : b.require_uint("feed_forward_length", 1, limits::kMaxHiddenLength);
 }
 
-Result<MoeFfn> read_moe(Builder& b, const CommonSizes& sizes, uint32_t layer, uint32_t width, MoeDefaults defaults) {
+Result<MoeFfn> read_moe(Builder& b, const CommonSizes& sizes, uint32_t layer, uint32_t width,
+                        MoeDefaults defaults) {
   const std::string router = layer_tensor(layer, "ffn_gate_inp.weight");
   SW_ASSIGN(const uint32_t experts, b.uint_or("expert_count", 0, 0, limits::kMaxExperts));
   if (experts == 0)
-    return invalid("tensor '{}' is there, but key '{}' is {}: the file says nothing of its number of experts", router,
-                   b.key("expert_count"), b.metadata().find(b.key("expert_count")) ? "0" : "absent");
+    return invalid("tensor '{}' is there, but key '{}' is {}: the file says nothing of its number of experts",
+                   router, b.key("expert_count"), b.metadata().find(b.key("expert_count")) ? "0" : "absent");
   MoeFfn moe;
   SW_ASSIGN(moe.used, b.require_uint("expert_used_count", 1, std::min(experts, limits::kMaxExpertsUsed)));
   SW_ASSIGN(moe.renormalize, b.bool_or("expert_weights_norm", defaults.renormalize));
@@ -159,12 +172,19 @@ Result<MoeFfn> read_moe(Builder& b, const CommonSizes& sizes, uint32_t layer, ui
   SW_ASSIGN(const uint32_t gating, b.uint_or("expert_gating_func", 1, 0, UINT32_MAX));
   switch (gating) {
     case 0:  // "none": written by converters of families that have no such choice
-    case 1: moe.gating = numerics::Gating::kSoftmax; break;
-    case 2: moe.gating = numerics::Gating::kSigmoid; break;
-    case 3: moe.gating = numerics::Gating::kSoftmaxOfTopK; break;
+    case 1:
+      moe.gating = numerics::Gating::kSoftmax;
+      break;
+    case 2:
+      moe.gating = numerics::Gating::kSigmoid;
+      break;
+    case 3:
+      moe.gating = numerics::Gating::kSoftmaxOfTopK;
+      break;
     default:
-      return unsupported("key '{}' is {}{}; this program runs softmax (1), sigmoid (2) and softmax over the top-k (3)",
-                         b.key("expert_gating_func"), gating, gating == 4 ? " (sqrt-softplus)" : "");
+      return unsupported(
+          "key '{}' is {}{}; this program runs softmax (1), sigmoid (2) and softmax over the top-k (3)",
+          b.key("expert_gating_func"), gating, gating == 4 ? " (sqrt-softplus)" : "");
   }
   SW_ASSIGN(moe.selection_bias, b.optional_vector(layer_tensor(layer, "exp_probs_b.bias"), experts));
 

@@ -23,15 +23,16 @@ Result<CommonSizes> read_common(Builder& builder, RopeStyle style, Description& 
 Result<Attention> read_attention(Builder& builder, const CommonSizes& sizes, uint32_t layer);
 
 // gate, up and down of blk.N.ffn_{gate,up,down}<suffix>.
-Result<DenseFfn> read_dense_ffn(Builder& builder, const CommonSizes& sizes, uint32_t layer, std::string_view suffix,
-                                uint32_t width);
+Result<DenseFfn> read_dense_ffn(Builder& builder, const CommonSizes& sizes, uint32_t layer,
+                                std::string_view suffix, uint32_t width);
 
 struct MoeDefaults {
   bool renormalize = false;  // where expert_weights_norm is absent (HF's norm_topk_prob of the family)
 };
 
 // Router and routed experts, merged (ffn_*_exps) or one tensor per expert (ffn_*.E); no shared expert.
-Result<MoeFfn> read_moe(Builder& builder, const CommonSizes& sizes, uint32_t layer, uint32_t width, MoeDefaults defaults);
+Result<MoeFfn> read_moe(Builder& builder, const CommonSizes& sizes, uint32_t layer, uint32_t width,
+                        MoeDefaults defaults);
 
 // True where the layer has a router; a layer without one is dense (interleaved layers, leading dense layers).
 bool is_moe_layer(const Builder& builder, uint32_t layer);
@@ -39,6 +40,7 @@ bool is_moe_layer(const Builder& builder, uint32_t layer);
 // Width of one expert: expert_feed_forward_length, else feed_forward_length.
 Result<uint32_t> expert_width(const Builder& builder);
 
-std::string layer_tensor(uint32_t layer, std::string_view name);  // "blk.3.attn_q.weight" from 3, "attn_q.weight"
+std::string layer_tensor(uint32_t layer,
+                         std::string_view name);  // "blk.3.attn_q.weight" from 3, "attn_q.weight"
 
 }  // namespace spillway::model

@@ -12,8 +12,8 @@ void visit_weights(const Description& model, Visit&& visit) {
   if (!model.tied) visit("output", model.output, 1.0);
   for (const Layer& layer : model.layers) {
     const Attention& a = layer.attention;
-    for (const Weight* w : {&layer.attention_norm, &layer.ffn_norm, &a.q, &a.k, &a.v, &a.output, &a.q_bias, &a.k_bias,
-                            &a.v_bias, &a.output_bias, &a.q_norm, &a.k_norm})
+    for (const Weight* w : {&layer.attention_norm, &layer.ffn_norm, &a.q, &a.k, &a.v, &a.output, &a.q_bias,
+                            &a.k_bias, &a.v_bias, &a.output_bias, &a.q_norm, &a.k_norm})
       if (*w) visit("attention", *w, 1.0);
     if (const auto* dense = std::get_if<DenseFfn>(&layer.ffn)) {
       for (const Weight* w : {&dense->gate, &dense->up, &dense->down}) visit("dense feed-forward", *w, 1.0);
@@ -26,7 +26,8 @@ void visit_weights(const Description& model, Visit&& visit) {
       for (const Weight* w : {&expert.gate, &expert.up, &expert.down})
         visit("experts", *w, static_cast<double>(moe.used) / static_cast<double>(moe.experts.size()));
     if (moe.shared)
-      for (const Weight* w : {&moe.shared->gate, &moe.shared->up, &moe.shared->down}) visit("shared expert", *w, 1.0);
+      for (const Weight* w : {&moe.shared->gate, &moe.shared->up, &moe.shared->down})
+        visit("shared expert", *w, 1.0);
     if (moe.shared_gate) visit("shared expert", moe.shared_gate, 1.0);
   }
 }
@@ -59,7 +60,8 @@ Sizes measure_sizes(const Description& model) {
 uint64_t kv_bytes_per_position(const Description& model, uint32_t value_bytes) {
   uint64_t values = 0;
   for (const Layer& layer : model.layers)
-    values += uint64_t{layer.attention.kv_heads} * (layer.attention.key_length + layer.attention.value_length);
+    values +=
+        uint64_t{layer.attention.kv_heads} * (layer.attention.key_length + layer.attention.value_length);
   return values * value_bytes;
 }
 

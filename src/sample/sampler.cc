@@ -31,11 +31,13 @@ Result<void> validate(const SamplerParams& p, uint32_t vocabulary) {
   SW_TRY(check_range("repeat penalty", p.repeat_penalty, 0.01f, 100.0f));
   SW_TRY(check_range("presence penalty", p.presence_penalty, -100.0f, 100.0f));
   SW_TRY(check_range("frequency penalty", p.frequency_penalty, -100.0f, 100.0f));
-  if (p.repeat_last_n < -1) return invalid("repeat-last-n is {}, must be -1 (all), 0 (none) or more", p.repeat_last_n);
+  if (p.repeat_last_n < -1)
+    return invalid("repeat-last-n is {}, must be -1 (all), 0 (none) or more", p.repeat_last_n);
   for (const auto& [id, bias] : p.logit_bias) {
     if (id < 0 || static_cast<uint32_t>(id) >= vocabulary)
       return invalid("logit bias names token {}, the vocabulary holds 0 to {}", id, vocabulary - 1);
-    if (std::isnan(bias) || bias == INFINITY) return invalid("logit bias of token {} is {}, must be a number", id, bias);
+    if (std::isnan(bias) || bias == INFINITY)
+      return invalid("logit bias of token {} is {}, must be a number", id, bias);
   }
   return {};
 }
@@ -86,8 +88,10 @@ Result<int32_t> Sampler::sample(std::span<const float> logits) {
   candidates_.clear();
   for (uint32_t id = 0; id < vocabulary_; ++id) {
     if (std::isnan(adjusted_[id]))
-      return invalid("the logit of token {} is not a number: the model file is damaged (a block scale that is NaN or "
-                     "infinite; 'spillway inspect --check' looks for them)", id);
+      return invalid(
+          "the logit of token {} is not a number: the model file is damaged (a block scale that is NaN or "
+          "infinite; 'spillway inspect --check' looks for them)",
+          id);
     if (adjusted_[id] > -INFINITY) candidates_.push_back({static_cast<int32_t>(id), adjusted_[id]});
   }
   if (candidates_.empty()) return invalid("no token can be chosen: every logit is minus infinity");
@@ -113,7 +117,8 @@ Result<int32_t> Sampler::sample(std::span<const float> logits) {
     while (kept > 1 && weights_[kept - 1] < params_.min_p * weights_[0]) --kept;
 
   sum = 0;
-  for (size_t i = 0; i < kept; ++i) sum += weights_[i] = std::exp((candidates_[i].logit - top) / params_.temperature);
+  for (size_t i = 0; i < kept; ++i)
+    sum += weights_[i] = std::exp((candidates_[i].logit - top) / params_.temperature);
   double left = next_uniform() * sum;
   size_t chosen = 0;
   while (chosen + 1 < kept && left >= weights_[chosen]) left -= weights_[chosen++];

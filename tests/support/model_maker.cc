@@ -33,7 +33,8 @@ std::string byte_character(int byte) {
 }
 
 constexpr const char* kTemplate =
-    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor "
+    "%}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
 void add_tokenizer(gguf::Metadata& metadata, uint32_t tokens) {
@@ -41,13 +42,16 @@ void add_tokenizer(gguf::Metadata& metadata, uint32_t tokens) {
   std::vector<int32_t> types;
   for (int byte = 0; byte < 256; ++byte) texts.push_back(byte_character(byte)), types.push_back(1);
   std::vector<std::string> merges;
-  for (const auto& [left, right] : {std::pair("t", "h"), {"th", "e"}, {"i", "n"}, {"e", "r"}, {"a", "n"}, {"an", "d"}}) {
+  for (const auto& [left, right] :
+       {std::pair("t", "h"), {"th", "e"}, {"i", "n"}, {"e", "r"}, {"a", "n"}, {"an", "d"}}) {
     merges.push_back(std::string(left) + " " + right);
     texts.push_back(std::string(left) + right), types.push_back(1);
   }
-  for (const char* special : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) texts.push_back(special), types.push_back(3);
+  for (const char* special : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"})
+    texts.push_back(special), types.push_back(3);
   const uint32_t end = static_cast<uint32_t>(texts.size()) - 1;
-  while (texts.size() < tokens) texts.push_back("[unused" + std::to_string(texts.size()) + "]"), types.push_back(5);
+  while (texts.size() < tokens)
+    texts.push_back("[unused" + std::to_string(texts.size()) + "]"), types.push_back(5);
   metadata.set("tokenizer.ggml.model", "gpt2");
   metadata.set("tokenizer.ggml.pre", "qwen2");
   metadata.set("tokenizer.ggml.tokens", gguf::Array::of(texts));
@@ -139,7 +143,8 @@ class Maker {
       const auto one = random_matrix(s_.expert_type, rows, cols, 1.5f);
       all->insert(all->end(), one->begin(), one->end());
     }
-    model_.tensors.push_back({p + "ffn_" + part + "_exps.weight", s_.expert_type, {cols, rows, s_.experts}, all});
+    model_.tensors.push_back(
+        {p + "ffn_" + part + "_exps.weight", s_.expert_type, {cols, rows, s_.experts}, all});
   }
 
   void matrix(const std::string& name, TensorType type, uint32_t rows, uint32_t cols, float gain) {
@@ -173,7 +178,8 @@ class Maker {
   // 4 * 2^32 / 12. Exact, so that the files are the same on every machine.
   float next_value() {
     const uint64_t bits = random_();
-    const int32_t sum = static_cast<int32_t>((bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48));
+    const int32_t sum =
+        static_cast<int32_t>((bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48));
     constexpr float kInverseDeviation = 1.0f / 37837.23f;
     return static_cast<float>(sum - 131070) * kInverseDeviation;
   }

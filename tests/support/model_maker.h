@@ -1,5 +1,5 @@
-// Makes small (or large) random models of each family, with a tokenizer and a chat template, for tests and benchmarks.
-// The same spec gives the same bytes.
+// Makes small (or large) random models of each family, with a tokenizer and a chat template, for tests and
+// benchmarks. The same spec gives the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ struct MadeModel {
   std::vector<Tensor> tensors;
 
   Tensor* find(std::string_view name);
-  gguf::FileSource source() const;                  // views of this
-  void write(const std::string& path) const;        // stops the program on an error: only tests and tools use it
+  gguf::FileSource source() const;            // views of this
+  void write(const std::string& path) const;  // stops the program on an error: only tests and tools use it
 };
 
 MadeModel make_model(const ModelSpec& spec);

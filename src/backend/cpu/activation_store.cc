@@ -4,7 +4,8 @@
 
 namespace spillway::cpu {
 
-ActivationStore::Quantized::Quantized(uint32_t rows, uint32_t width, uint32_t block_length, uint32_t sum_length)
+ActivationStore::Quantized::Quantized(uint32_t rows, uint32_t width, uint32_t block_length,
+                                      uint32_t sum_length)
     : q(size_t{rows} * width),
       d(size_t{rows} * ceil_div(width, block_length)),
       sums(size_t{rows} * ceil_div(width, sum_length)) {}
@@ -14,7 +15,7 @@ ActivationStore::ActivationStore(uint32_t rows, uint32_t width)
 
 uint64_t ActivationStore::bytes(uint32_t rows, uint32_t width) {
   const uint64_t values = uint64_t{rows} * width;
-  return values * sizeof(float) + 2 * values +                                           // f32, both q
+  return values * sizeof(float) + 2 * values +                                            // f32, both q
          uint64_t{rows} * (ceil_div(width, 32) + ceil_div(width, 256)) * sizeof(float) +  // scales
          uint64_t{rows} * (ceil_div(width, 32) + ceil_div(width, 16)) * sizeof(int16_t);  // sums
 }

@@ -12,7 +12,8 @@ namespace {
 
 using namespace backend;
 
-// Queries of one attention task: enough to share the conversion of a chunk of keys, few enough for many tasks.
+// Queries of one attention task: enough to share the conversion of a chunk of keys, few enough for many
+// tasks.
 constexpr uint32_t kQueryTile = 64;
 
 constexpr ActivationKind kKinds[] = {ActivationKind::kF32, ActivationKind::kQ32, ActivationKind::kQ256};
@@ -24,8 +25,9 @@ size_t scratch_stride(const ComputeSizes& sizes, const Kernels& kernels) {
 
 }  // namespace
 
-CpuCompute::CpuCompute(sys::ThreadPool& pool, const Kernels& kernels, ComputeSizes sizes, std::vector<Matrix> weights,
-                       KvType kv_type, std::vector<KvLayer> kv, std::vector<RopeTable> ropes)
+CpuCompute::CpuCompute(sys::ThreadPool& pool, const Kernels& kernels, ComputeSizes sizes,
+                       std::vector<Matrix> weights, KvType kv_type, std::vector<KvLayer> kv,
+                       std::vector<RopeTable> ropes)
     : pool_(pool),
       kernels_(kernels),
       sizes_(std::move(sizes)),
@@ -50,7 +52,8 @@ CpuCompute::CpuCompute(sys::ThreadPool& pool, const Kernels& kernels, ComputeSiz
 
 uint64_t CpuCompute::scratch_bytes(const ComputeSizes& sizes, uint32_t threads, const Kernels& kernels) {
   const uint64_t assignments = uint64_t{sizes.max_rows} * sizes.max_experts_used;
-  uint64_t values = uint64_t{sizes.max_rows} * sizes.experts + assignments * (2 * sizes.expert_width + sizes.hidden);
+  uint64_t values =
+      uint64_t{sizes.max_rows} * sizes.experts + assignments * (2 * sizes.expert_width + sizes.hidden);
   for (const uint32_t width : sizes.buffer_widths) values += uint64_t{sizes.max_rows} * width;
   return values * sizeof(float) + ActivationStore::bytes(sizes.max_rows, sizes.max_width) +
          ActivationStore::bytes(sizes.max_rows * sizes.max_experts_used, sizes.expert_width) +
@@ -151,7 +154,8 @@ void CpuCompute::store_kv(BufferId key, BufferId value, const AttentionSpec& spe
   for (const Piece& piece : step_.pieces) {
     const KvView view = kv_view(spec, piece);
     for (uint32_t i = 0; i < piece.rows; ++i)
-      kernels_.store_kv(view, piece.first_position + i, row(key, piece.first_row + i), row(value, piece.first_row + i));
+      kernels_.store_kv(view, piece.first_position + i, row(key, piece.first_row + i),
+                        row(value, piece.first_row + i));
   }
 }
 
@@ -199,13 +203,16 @@ void CpuCompute::add(BufferId y, BufferId x, uint32_t width) {
 }
 
 void CpuCompute::add_gated(BufferId y, BufferId x, BufferId gate, uint32_t width) {
-  for_rows([&](uint32_t r) { kernels_.add_scaled(row(y, r), row(x, r), numerics::sigmoid(row(gate, r)[0]), width); });
+  for_rows([&](uint32_t r) {
+    kernels_.add_scaled(row(y, r), row(x, r), numerics::sigmoid(row(gate, r)[0]), width);
+  });
 }
 
-void CpuCompute::logits(BufferId x, std::span<const uint32_t> wanted, WeightId norm, float epsilon, WeightId output,
-                        float* out, size_t out_stride) {
+void CpuCompute::logits(BufferId x, std::span<const uint32_t> wanted, WeightId norm, float epsilon,
+                        WeightId output, float* out, size_t out_stride) {
   const Matrix& weight = weights_[output];
-  const Activations activations = inputs_.view(activation_kind(weight.type), static_cast<uint32_t>(wanted.size()), weight.cols);
+  const Activations activations =
+      inputs_.view(activation_kind(weight.type), static_cast<uint32_t>(wanted.size()), weight.cols);
   for (uint32_t i = 0; i < wanted.size(); ++i) {
     float* r = row(x, wanted[i]);
     kernels_.rms_norm(r, vector_of(norm), weight.cols, epsilon, r);

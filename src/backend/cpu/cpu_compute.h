@@ -29,8 +29,8 @@ struct RopeTable {
 
 // Sizes that bound every step, fixed at load.
 struct ComputeSizes {
-  uint32_t max_rows = 0;              // tokens of a micro-batch
-  uint32_t max_width = 0;             // widest row that is multiplied, routed experts aside
+  uint32_t max_rows = 0;   // tokens of a micro-batch
+  uint32_t max_width = 0;  // widest row that is multiplied, routed experts aside
   uint32_t hidden = 0;
   uint32_t experts = 0;
   uint32_t max_experts_used = 0;
@@ -123,20 +123,21 @@ class CpuCompute final : public backend::Compute {
 
   backend::Step step_;
   std::vector<AlignedArray<float>> buffers_;
-  ActivationStore inputs_;          // (max_rows, max_width)
-  ActivationStore expert_inputs_;   // (max_rows * used, expert_width): what `down` multiplies
-  AlignedArray<float> router_;      // (max_rows, experts)
-  AlignedArray<float> expert_gate_; // (max_rows * used, expert_width)
-  AlignedArray<float> expert_up_;   // (max_rows * used, expert_width)
-  AlignedArray<float> expert_out_;  // (max_rows * used, hidden)
-  AlignedArray<std::byte> scratch_; // (threads, scratch_stride_)
+  ActivationStore inputs_;           // (max_rows, max_width)
+  ActivationStore expert_inputs_;    // (max_rows * used, expert_width): what `down` multiplies
+  AlignedArray<float> router_;       // (max_rows, experts)
+  AlignedArray<float> expert_gate_;  // (max_rows * used, expert_width)
+  AlignedArray<float> expert_up_;    // (max_rows * used, expert_width)
+  AlignedArray<float> expert_out_;   // (max_rows * used, hidden)
+  AlignedArray<std::byte> scratch_;  // (threads, scratch_stride_)
   size_t scratch_stride_ = 0;
 
-  // Routing of the present MoE layer: rank r of row t is expert chosen_[t*used + r] with weight chosen_weight_[...],
-  // and its assignment (the row of expert_gate_ and the others) is assignment_[t*used + r].
+  // Routing of the present MoE layer: rank r of row t is expert chosen_[t*used + r] with weight
+  // chosen_weight_[...], and its assignment (the row of expert_gate_ and the others) is assignment_[t*used +
+  // r].
   std::vector<uint32_t> chosen_, assignment_;
-  std::vector<uint32_t> assignment_row_;  // the step's row of each assignment
-  std::vector<uint32_t> next_assignment_; // per expert, while numbering
+  std::vector<uint32_t> assignment_row_;   // the step's row of each assignment
+  std::vector<uint32_t> next_assignment_;  // per expert, while numbering
   std::vector<float> chosen_weight_;
   std::vector<ExpertRange> ranges_;
   ProductPlan plan_, down_plan_;

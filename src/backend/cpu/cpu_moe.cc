@@ -1,5 +1,5 @@
-// The MoE layer on the CPU: route, gather the tokens of each expert, and run gate, up and down of all experts in one
-// parallel region with barriers between the stages.
+// The MoE layer on the CPU: route, gather the tokens of each expert, and run gate, up and down of all experts
+// in one parallel region with barriers between the stages.
 #include <algorithm>
 #include <cstring>
 
@@ -33,7 +33,8 @@ void CpuCompute::route(BufferId x, const MoeSpec& spec) {
   params.bias = vector_of(spec.selection_bias);
   for_rows([&](uint32_t r) {
     const size_t first = size_t{r} * params.n_used;
-    numerics::route(params, router_.data() + size_t{r} * router.rows, chosen_.data() + first, chosen_weight_.data() + first);
+    numerics::route(params, router_.data() + size_t{r} * router.rows, chosen_.data() + first,
+                    chosen_weight_.data() + first);
   });
 }
 
@@ -63,7 +64,8 @@ void CpuCompute::plan_experts(const MoeSpec& spec, BufferId x) {
     const Matrix& down = weights_[expert.down];
     const size_t at = size_t{range.first} * down.cols;
     const TokenSet tokens{.index = assignment_row_.data() + range.first, .n = range.n};
-    for (const auto& [id, to] : {std::pair(expert.gate, expert_gate_.data()), std::pair(expert.up, expert_up_.data())}) {
+    for (const auto& [id, to] :
+         {std::pair(expert.gate, expert_gate_.data()), std::pair(expert.up, expert_up_.data())}) {
       const Matrix& weight = weights_[id];
       kinds.add(weight.type);
       plan_.add({.weight = &weight,
@@ -115,7 +117,8 @@ void CpuCompute::run_experts(const MoeSpec& spec, BufferId, BufferId out) {
       std::memset(sum, 0, hidden * sizeof(float));
       for (uint32_t rank = 0; rank < spec.routing.n_used; ++rank) {
         const size_t pair = size_t{r} * spec.routing.n_used + rank;
-        kernels_.add_scaled(sum, expert_out_.data() + size_t{assignment_[pair]} * hidden, chosen_weight_[pair], hidden);
+        kernels_.add_scaled(sum, expert_out_.data() + size_t{assignment_[pair]} * hidden,
+                            chosen_weight_[pair], hidden);
       }
     }
   });

@@ -1,6 +1,6 @@
-// The CPU's kernels: one table of functions per instruction set, chosen once at run time. Every function equals the
-// scalar definition in numerics/ bit for bit, for every shape and alignment that its comment allows.
-// All functions are pure: they touch only their arguments, take no lock and may run on any thread.
+// The CPU's kernels: one table of functions per instruction set, chosen once at run time. Every function
+// equals the scalar definition in numerics/ bit for bit, for every shape and alignment that its comment
+// allows. All functions are pure: they touch only their arguments, take no lock and may run on any thread.
 #pragma once
 
 #include <cstddef>
@@ -38,16 +38,16 @@ enum class ActivationKind : uint8_t {
 };
 ActivationKind activation_kind(TensorType type);
 
-// Activations of `tokens` rows of `cols` values, not owned. Row t starts at f32 + t*cols, or q + t*cols with its
-// scales at d + t*blocks() and its sums at sums + t*sums_per_row().
+// Activations of `tokens` rows of `cols` values, not owned. Row t starts at f32 + t*cols, or q + t*cols with
+// its scales at d + t*blocks() and its sums at sums + t*sums_per_row().
 struct Activations {
   ActivationKind kind = ActivationKind::kF32;
   uint32_t tokens = 0;
   uint32_t cols = 0;
-  float* f32 = nullptr;    // (tokens, cols)
-  int8_t* q = nullptr;     // (tokens, cols)
-  float* d = nullptr;      // (tokens, cols / L)
-  int16_t* sums = nullptr; // (tokens, cols / 32) for kQ32, (tokens, cols / 16) for kQ256
+  float* f32 = nullptr;     // (tokens, cols)
+  int8_t* q = nullptr;      // (tokens, cols)
+  float* d = nullptr;       // (tokens, cols / L)
+  int16_t* sums = nullptr;  // (tokens, cols / 32) for kQ32, (tokens, cols / 16) for kQ256
 
   uint32_t block_length() const { return kind == ActivationKind::kQ256 ? 256 : 32; }
   uint32_t blocks() const { return cols / block_length(); }
@@ -68,14 +68,15 @@ struct Activations {
   }
 };
 
-// Scratch that one thread lends to a kernel. `bytes` is at least Kernels::scratch_bytes(largest cols); 64-byte aligned.
+// Scratch that one thread lends to a kernel. `bytes` is at least Kernels::scratch_bytes(largest cols);
+// 64-byte aligned.
 struct Scratch {
   std::byte* data = nullptr;
   size_t bytes = 0;
 };
 
-// Which rows of the activations take part, in order: indices, or 0..n-1 where `index` is null (the grouped form for
-// experts gathers the tokens that chose an expert). Output row i belongs to the i-th of them.
+// Which rows of the activations take part, in order: indices, or 0..n-1 where `index` is null (the grouped
+// form for experts gathers the tokens that chose an expert). Output row i belongs to the i-th of them.
 struct TokenSet {
   const uint32_t* index = nullptr;
   uint32_t n = 0;
@@ -115,16 +116,17 @@ struct AttentionParams {
 struct Kernels {
   const char* name;  // "scalar", "avx2", "avx512"
 
-  // Bytes of scratch that product() and attention() need for rows of `cols` values and heads of `head_length`.
+  // Bytes of scratch that product() and attention() need for rows of `cols` values and heads of
+  // `head_length`.
   size_t (*scratch_bytes)(uint32_t cols, uint32_t head_length);
 
   // Quantizes (or, for kF32, copies and flushes) row `token` of `to` from x (to.cols).
   void (*quantize)(const float* x, const Activations& to, uint32_t token);
 
-  // out[i*out_stride + r] = row r of w times activation row tokens.at(i), for r in [group_begin*16, group_end*16)
-  // and r < w.rows. `x.kind` is activation_kind(w.type), x.cols == w.cols.
-  void (*product)(const Matrix& w, uint32_t group_begin, uint32_t group_end, const Activations& x, TokenSet tokens,
-                  float* out, size_t out_stride, Scratch scratch);
+  // out[i*out_stride + r] = row r of w times activation row tokens.at(i), for r in [group_begin*16,
+  // group_end*16) and r < w.rows. `x.kind` is activation_kind(w.type), x.cols == w.cols.
+  void (*product)(const Matrix& w, uint32_t group_begin, uint32_t group_end, const Activations& x,
+                  TokenSet tokens, float* out, size_t out_stride, Scratch scratch);
 
   // Dequantizes row r of w: w.cols values (token embeddings).
   void (*dequantize_row)(const Matrix& w, uint32_t row, float* out);
@@ -132,12 +134,13 @@ struct Kernels {
   // y = rms_norm(x) * w, n values; w may be null (no weight). y may be x.
   void (*rms_norm)(const float* x, const float* w, uint32_t n, float eps, float* y);
 
-  // Rotates `n_heads` vectors of `head_length` in place; cos and sin hold rope_length/2 values for this position.
-  // Pairs are (i, i + rope_length/2) for kNeox, (2i, 2i+1) for kNormal; values past rope_length stay.
+  // Rotates `n_heads` vectors of `head_length` in place; cos and sin hold rope_length/2 values for this
+  // position. Pairs are (i, i + rope_length/2) for kNeox, (2i, 2i+1) for kNormal; values past rope_length
+  // stay.
   void (*rope_neox)(float* x, uint32_t n_heads, uint32_t head_length, uint32_t rope_length, const float* cos,
                     const float* sin);
-  void (*rope_normal)(float* x, uint32_t n_heads, uint32_t head_length, uint32_t rope_length, const float* cos,
-                      const float* sin);
+  void (*rope_normal)(float* x, uint32_t n_heads, uint32_t head_length, uint32_t rope_length,
+                      const float* cos, const float* sin);
 
   // Writes the key (kv_heads, key_length) and value (kv_heads, value_length) of `position` into its page.
   void (*store_kv)(const KvView& kv, uint32_t position, const float* key, const float* value);

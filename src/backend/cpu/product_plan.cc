@@ -7,11 +7,12 @@
 namespace spillway::cpu {
 namespace {
 
-// Tokens of one task. Their int8 activations (128 x 2048) stay in a second-level cache of 512 KB while the weights pass.
+// Tokens of one task. Their int8 activations (128 x 2048) stay in a second-level cache of 512 KB while the
+// weights pass.
 constexpr uint32_t kTokenTile = 128;
 
-// Weight bytes of one task of a few tokens. Long runs suit the memory's prefetchers (decode of a Q8_0 model gained 1.2 x
-// over tasks of 32 KB); the balance between threads keeps the runs of small matrices shorter.
+// Weight bytes of one task of a few tokens. Long runs suit the memory's prefetchers (decode of a Q8_0 model
+// gained 1.2 x over tasks of 32 KB); the balance between threads keeps the runs of small matrices shorter.
 constexpr uint64_t kTaskBytes = 256 << 10;
 
 // Row groups of one task of many tokens: 64 rows of unpacked weights, 64 KB at 1,024 columns.
@@ -27,7 +28,9 @@ uint32_t choose_task_groups(const Product& product, uint32_t threads) {
   return static_cast<uint32_t>(std::min(by_size, by_balance));
 }
 
-uint32_t tiles(const Product& product) { return static_cast<uint32_t>(ceil_div(product.tokens.n, kTokenTile)); }
+uint32_t tiles(const Product& product) {
+  return static_cast<uint32_t>(ceil_div(product.tokens.n, kTokenTile));
+}
 
 }  // namespace
 

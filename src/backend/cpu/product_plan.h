@@ -1,4 +1,5 @@
-// Several matrix products cut into tasks for a pool: a task is a few row groups of one product times a tile of tokens.
+// Several matrix products cut into tasks for a pool: a task is a few row groups of one product times a tile
+// of tokens.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,8 @@ class ProductPlan {
   void run_task(const Kernels& kernels, Scratch scratch, uint64_t task) const;
 
   std::vector<Product> products_;
-  std::vector<uint64_t> first_task_;  // of each product, and the total at the end
-  std::vector<uint32_t> task_groups_; // row groups of a task, per product
+  std::vector<uint64_t> first_task_;   // of each product, and the total at the end
+  std::vector<uint32_t> task_groups_;  // row groups of a task, per product
   sys::TaskCounter counter_;
 };
 

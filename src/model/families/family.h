@@ -1,4 +1,5 @@
-// The families that this program runs. Each is one function in one file; adding one is adding it here and in describe.cc.
+// The families that this program runs. Each is one function in one file; adding one is adding it here and in
+// describe.cc.
 #pragma once
 
 #include "model/builder.h"

@@ -4,8 +4,9 @@
 
 namespace spillway::model {
 
-// `llama` with experts is Mixtral: adjacent-pair rope (the converters permute Q and K for it), softmax over all experts,
-// the chosen ones renormalised. Files from before the merge of the expert tensors carry one tensor per expert.
+// `llama` with experts is Mixtral: adjacent-pair rope (the converters permute Q and K for it), softmax over
+// all experts, the chosen ones renormalised. Files from before the merge of the expert tensors carry one
+// tensor per expert.
 Result<void> describe_llama(Builder& b, Description& model) {
   SW_ASSIGN(const CommonSizes sizes, read_common(b, RopeStyle::kNormal, model));
   SW_ASSIGN(const uint32_t width, expert_width(b));
@@ -17,7 +18,8 @@ Result<void> describe_llama(Builder& b, Description& model) {
     if (is_moe_layer(b, n)) {
       SW_ASSIGN(layer.ffn, read_moe(b, sizes, n, width, {.renormalize = true}));
     } else {
-      SW_ASSIGN(const uint32_t dense_width, b.require_uint("feed_forward_length", 1, limits::kMaxHiddenLength));
+      SW_ASSIGN(const uint32_t dense_width,
+                b.require_uint("feed_forward_length", 1, limits::kMaxHiddenLength));
       SW_ASSIGN(layer.ffn, read_dense_ffn(b, sizes, n, "", dense_width));
     }
     model.layers.push_back(std::move(layer));

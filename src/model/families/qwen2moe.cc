@@ -4,8 +4,8 @@
 
 namespace spillway::model {
 
-// HF Qwen2MoeForCausalLM: biases on Q, K and V, and a shared expert whose output is scaled by a sigmoid gate. The routed
-// weights are not renormalised (norm_topk_prob is false in the published configurations).
+// HF Qwen2MoeForCausalLM: biases on Q, K and V, and a shared expert whose output is scaled by a sigmoid gate.
+// The routed weights are not renormalised (norm_topk_prob is false in the published configurations).
 Result<void> describe_qwen2moe(Builder& b, Description& model) {
   SW_ASSIGN(const CommonSizes sizes, read_common(b, RopeStyle::kNeox, model));
   SW_ASSIGN(const uint32_t width, expert_width(b));
@@ -28,7 +28,8 @@ Result<void> describe_qwen2moe(Builder& b, Description& model) {
       }
       layer.ffn = std::move(moe);
     } else {
-      SW_ASSIGN(const uint32_t dense_width, b.require_uint("feed_forward_length", 1, limits::kMaxHiddenLength));
+      SW_ASSIGN(const uint32_t dense_width,
+                b.require_uint("feed_forward_length", 1, limits::kMaxHiddenLength));
       SW_ASSIGN(layer.ffn, read_dense_ffn(b, sizes, n, "", dense_width));
     }
     model.layers.push_back(std::move(layer));

@@ -4,8 +4,8 @@
 
 namespace spillway::model {
 
-// HF Qwen3MoeForCausalLM: QK norm per head before rope, experts renormalised, no shared expert; layers listed in
-// mlp_only_layers are dense.
+// HF Qwen3MoeForCausalLM: QK norm per head before rope, experts renormalised, no shared expert; layers listed
+// in mlp_only_layers are dense.
 Result<void> describe_qwen3moe(Builder& b, Description& model) {
   SW_ASSIGN(const CommonSizes sizes, read_common(b, RopeStyle::kNeox, model));
   SW_ASSIGN(const uint32_t width, expert_width(b));
@@ -20,7 +20,8 @@ Result<void> describe_qwen3moe(Builder& b, Description& model) {
     if (is_moe_layer(b, n)) {
       SW_ASSIGN(layer.ffn, read_moe(b, sizes, n, width, {.renormalize = true}));
     } else {
-      SW_ASSIGN(const uint32_t dense_width, b.require_uint("feed_forward_length", 1, limits::kMaxHiddenLength));
+      SW_ASSIGN(const uint32_t dense_width,
+                b.require_uint("feed_forward_length", 1, limits::kMaxHiddenLength));
       SW_ASSIGN(layer.ffn, read_dense_ffn(b, sizes, n, "", dense_width));
     }
     model.layers.push_back(std::move(layer));
