@@ -116,8 +116,8 @@ void Program::run_attention(backend::Compute& device, const LayerIds& layer) con
   device.rope(kKey, {.table = layer.rope, .heads = a.kv_heads, .head_length = a.key_length});
   device.store_kv(kKey, kValue, a);
   device.attention(kQuery, a, kAttended);
-  const backend::Linear output[] = {{.weight = layer.output, .bias = layer.output_bias, .out = kBranch}};
-  device.linear(kAttended, output);
+  const backend::Linear projection[] = {{.weight = layer.output, .bias = layer.output_bias, .out = kBranch}};
+  device.linear(kAttended, projection);
 }
 
 void Program::run_ffn(backend::Compute& device, const LayerIds& layer, uint32_t index) const {
