@@ -95,8 +95,8 @@ Result<std::unique_ptr<Engine>> Engine::load(const Options& options, const Progr
   if (!memory.fits) return fail(Error::Kind::kNoMemory, "{}: {}", options.path, memory.verdict);
 
   SW_ASSIGN(state->pool, sys::ThreadPool::create(memory.threads));
-  SW_ASSIGN(state->weights,
-            HostWeights::load(state->files, program.weights, memory.mode, memory.threads, progress));
+  SW_ASSIGN(state->weights, HostWeights::load(state->files, program.weights, memory.mode,
+                                              cpu::kernels(memory.set), memory.threads, progress));
   SW_TRY(state->allocate_kv());
   std::vector<cpu::RopeTable> ropes;
   for (size_t i = 0; i < description.ropes.size(); ++i) {

@@ -31,7 +31,8 @@ std::span<const float> HostWeights::vector(backend::WeightId id) const {
 }
 
 Result<HostWeights> HostWeights::load(const ModelFiles& files, std::span<const model::Weight> weights,
-                                      LoadMode mode, uint32_t threads, const Progress& progress) {
+                                      LoadMode mode, const cpu::Kernels& kernels, uint32_t threads,
+                                      const Progress& progress) {
   HostWeights host;
   for (const model::Weight& weight : weights)
     host.matrices_.push_back({.type = weight.type, .rows = weight.rows, .cols = weight.cols});
@@ -39,7 +40,7 @@ Result<HostWeights> HostWeights::load(const ModelFiles& files, std::span<const m
   if (mode == LoadMode::kMmap) {
     SW_TRY(host.map(files, weights));
   } else {
-    SW_TRY(host.read(files, weights, threads, progress));
+    SW_TRY(host.read(files, weights, kernels, threads, progress));
     if (mode == LoadMode::kMlock) SW_TRY(sys::lock_memory(host.arena_.bytes()));
   }
   return host;
@@ -79,7 +80,7 @@ Result<void> HostWeights::map(const ModelFiles& files, std::span<const model::We
 }
 
 Result<void> HostWeights::read(const ModelFiles& files, std::span<const model::Weight> weights,
-                               uint32_t threads, const Progress& progress) {
+                               const cpu::Kernels& kernels, uint32_t threads, const Progress& progress) {
   uint64_t total = 0;
   for (const model::Weight& weight : weights)
     if (!is_vector(weight)) total += arena_bytes(weight);
@@ -102,10 +103,10 @@ Result<void> HostWeights::read(const ModelFiles& files, std::span<const model::W
     items.push_back({.file = files.files[weight.shard].get(),
                      .offset = weight.offset,
                      .bytes = weight.bytes(),
-                     .transform = [&weight, row_size, to = next](std::span<const std::byte> piece,
-                                                                 uint64_t at) -> Result<void> {
-                       numerics::interleave(weight.type, piece.size() / row_size, weight.cols, piece.data(),
-                                            to + at);
+                     .transform = [&weight, &kernels, row_size, to = next](std::span<const std::byte> piece,
+                                                                           uint64_t at) -> Result<void> {
+                       kernels.interleave(weight.type, piece.size() / row_size, weight.cols, piece.data(),
+                                          to + at);
                        return {};
                      },
                      .unit_bytes = cpu::kGroupRows * row_size});

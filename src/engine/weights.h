@@ -19,7 +19,8 @@ class HostWeights {
  public:
   // Requires: mode is not kAuto. An error names the file or the memory that is missing.
   static Result<HostWeights> load(const ModelFiles& files, std::span<const model::Weight> weights,
-                                  LoadMode mode, uint32_t threads, const Progress& progress);
+                                  LoadMode mode, const cpu::Kernels& kernels, uint32_t threads,
+                                  const Progress& progress);
 
   // By WeightId. Vectors (one row of F32: norms, biases) are always copies.
   const std::vector<cpu::Matrix>& matrices() const { return matrices_; }
@@ -34,8 +35,8 @@ class HostWeights {
 
  private:
   Result<void> map(const ModelFiles& files, std::span<const model::Weight> weights);
-  Result<void> read(const ModelFiles& files, std::span<const model::Weight> weights, uint32_t threads,
-                    const Progress& progress);
+  Result<void> read(const ModelFiles& files, std::span<const model::Weight> weights,
+                    const cpu::Kernels& kernels, uint32_t threads, const Progress& progress);
   Result<void> copy_vectors(const ModelFiles& files, std::span<const model::Weight> weights);
 
   std::vector<cpu::Matrix> matrices_;

@@ -8,7 +8,7 @@
 namespace spillway::cpu {
 
 const Kernels& avx2_kernels() {
-  static constexpr Kernels kTable = vector_table<product_avx2, product_scratch_avx2>("avx2");
+  static constexpr Kernels kTable = vector_table<product_avx2, product_scratch_avx2, interleave_avx2>("avx2");
   return kTable;
 }
 

@@ -4,6 +4,7 @@
 #include "backend/cpu/avx2_vector.h"
 //
 #include "backend/cpu/product_driver.h"
+#include "backend/cpu/vector_interleave.h"
 
 namespace spillway::cpu {
 
@@ -27,6 +28,11 @@ void product_avx2(const Matrix& w, uint32_t group_begin, uint32_t group_end, con
     default:
       return product_super_avx2(w, group_begin, group_end, x, tokens, out, out_stride, scratch);
   }
+}
+
+void interleave_avx2(TensorType type, uint64_t rows, uint64_t cols, const std::byte* file,
+                     std::byte* groups) {
+  interleave<Avx2>(type, rows, cols, file, groups);
 }
 
 size_t product_scratch_avx2(uint32_t cols) { return product_scratch_bytes(cols, Avx2::kWidths[0]); }

@@ -4,6 +4,7 @@
 #include "backend/cpu/avx512_vector.h"
 //
 #include "backend/cpu/product_driver.h"
+#include "backend/cpu/vector_interleave.h"
 
 namespace spillway::cpu {
 
@@ -34,6 +35,11 @@ void product_avx512(const Matrix& w, uint32_t group_begin, uint32_t group_end, c
     default:
       return product_super_avx512(w, group_begin, group_end, x, tokens, out, out_stride, scratch);
   }
+}
+
+void interleave_avx512(TensorType type, uint64_t rows, uint64_t cols, const std::byte* file,
+                       std::byte* groups) {
+  interleave<Avx512>(type, rows, cols, file, groups);
 }
 
 size_t product_scratch_avx512(uint32_t cols) { return product_scratch_bytes(cols, Avx512::kWidths[0]); }

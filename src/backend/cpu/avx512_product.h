@@ -13,6 +13,10 @@ void product_avx512(const Matrix& w, uint32_t group_begin, uint32_t group_end, c
 void product_super_avx512(const Matrix& w, uint32_t group_begin, uint32_t group_end, const Activations& x,
                           TokenSet tokens, float* out, size_t out_stride, Scratch scratch);
 
+// Kernels::interleave.
+void interleave_avx512(TensorType type, uint64_t rows, uint64_t cols, const std::byte* file,
+                       std::byte* groups);
+
 // Bytes of scratch that it needs for rows of `cols` values.
 size_t product_scratch_avx512(uint32_t cols);
 

@@ -131,6 +131,10 @@ struct Kernels {
   // Dequantizes row r of w: w.cols values (token embeddings).
   void (*dequantize_row)(const Matrix& w, uint32_t row, float* out);
 
+  // A matrix from the file's layout to groups (numerics::interleave): rows * row_bytes to groups() * 16 *
+  // row_bytes.
+  void (*interleave)(TensorType type, uint64_t rows, uint64_t cols, const std::byte* file, std::byte* groups);
+
   // y = rms_norm(x) * w, n values; w may be null (no weight). y may be x.
   void (*rms_norm)(const float* x, const float* w, uint32_t n, float eps, float* y);
 

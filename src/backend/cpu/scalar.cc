@@ -142,6 +142,7 @@ constexpr Kernels kTable = {
     .quantize = quantize,
     .product = product,
     .dequantize_row = dequantize_row,
+    .interleave = numerics::interleave,
     .rms_norm = numerics::rms_norm,
     .rope_neox = numerics::rope_neox,
     .rope_normal = numerics::rope_normal,

@@ -37,8 +37,8 @@ void dequantize_row(const Matrix& w, uint32_t row, float* out) {
   scalar_kernels().dequantize_row(w, row, out);
 }
 
-// kQuantizedProduct and kQuantizedScratch are of avx2_product.h or avx512_product.h.
-template <auto kQuantizedProduct, auto kQuantizedScratch>
+// The three are of avx2_product.h or avx512_product.h.
+template <auto kQuantizedProduct, auto kQuantizedScratch, auto kInterleave>
 constexpr Kernels vector_table(const char* name) {
   return {
       .name = name,
@@ -46,6 +46,7 @@ constexpr Kernels vector_table(const char* name) {
       .quantize = quantize,
       .product = product<kQuantizedProduct>,
       .dequantize_row = dequantize_row,
+      .interleave = kInterleave,
       .rms_norm = rms_norm,
       .rope_neox = rope_neox,
       .rope_normal = rope_normal,
