@@ -89,6 +89,24 @@ TEST_P(FloatProduct, equals_scalar) {
       }
 }
 
+TEST_P(FloatProduct, dequantize_row) {
+  Values values(8);
+  for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBF16})
+    for (const Kind kind : kAllKinds) {
+      const Case c = make_case(type, 37, 53, kind, values);
+      for (const Layout layout : {Layout::kFile, Layout::kInterleaved}) {
+        const Matrix w = {type, layout, c.rows, c.cols,
+                          layout == Layout::kFile ? c.file.data() : c.groups.data()};
+        for (uint32_t row = 0; row < c.rows; ++row) {
+          std::vector<float> expected(c.cols), actual(c.cols);
+          scalar.dequantize_row(w, row, expected.data());
+          fast.dequantize_row(w, row, actual.data());
+          ASSERT_TRUE(same_bits(expected, actual)) << info(type).name << " row " << row;
+        }
+      }
+    }
+}
+
 SW_FOR_VECTOR_SETS(FloatProduct);
 
 }  // namespace

@@ -223,6 +223,14 @@ void product_of(const Matrix& w, uint32_t group_begin, uint32_t group_end, const
   }
 }
 
+// Row `row` of an interleaved matrix, flushed.
+template <class Weights>
+void gather_row(const Matrix& w, uint32_t row, float* out) {
+  const auto* at = reinterpret_cast<const typename Weights::Stored*>(w.data);
+  at += size_t{row / kGroupRows} * kGroupRows * w.cols + row % kGroupRows;
+  for (uint32_t c = 0; c < w.cols; ++c, at += kGroupRows) out[c] = first(flush(Weights::get_n(at, 1)));
+}
+
 // Requires: w.type is F32, F16 or BF16.
 void float_product(const Matrix& w, uint32_t group_begin, uint32_t group_end, const Activations& x,
                    TokenSet tokens, float* out, size_t out_stride, Scratch scratch) {
