@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/assert.h"
+#include "cli/progress_bar.h"
 #include "cli/terminal.h"
 #include "text/stop_matcher.h"
 #include "text/stream_decoder.h"
@@ -92,6 +93,7 @@ Result<Answer> generate(engine::Engine& engine, engine::SequenceId sequence, con
   auto first_token = start;
   std::span<const int32_t> next = prompt.subspan(engine.length(sequence));
   int32_t token = 0;
+  ProgressBar bar("reading the prompt");
   for (;;) {
     Result<int32_t> chosen = 0;
     const engine::BatchItem item{.sequence = sequence, .tokens = next, .want = engine::Want::kLast};
@@ -102,10 +104,15 @@ Result<Answer> generate(engine::Engine& engine, engine::SequenceId sequence, con
           if (is_prefill) answer.figures.prefill_seconds = seconds_since(start);
           chosen = sampler.sample(logits);
         },
-        [&] { return !interrupted(); });
+        [&] {
+          if (is_prefill) bar.update(engine.length(sequence), prompt.size());
+          return !interrupted();
+        });
+    bar.clear();
     if (!decoded && decoded.error().kind == Error::Kind::kCancelled) return finish(Finish::kInterrupted);
     SW_TRY(decoded);
     history.insert(history.end(), next.begin(), next.end());
+    if (options.max_tokens == 0) return finish(Finish::kLength);
     SW_TRY(chosen);
     token = *chosen;
     ++answer.figures.generated_tokens;

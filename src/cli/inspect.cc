@@ -184,7 +184,7 @@ void print_tensors(const gguf::Model& model) {
 Result<void> check(const engine::ModelFiles& files, const engine::Plan& plan) {
   catch_interrupts();
   SW_ASSIGN(const auto pool, sys::ThreadPool::create(plan.memory.threads));
-  ProgressBar bar("checking");
+  ProgressBar bar("checking", ProgressBar::Unit::kBytes);
   return engine::check_weights(files, plan.description, *pool, [&](uint64_t done, uint64_t total) {
     bar.update(done, total);
     return !interrupted();

@@ -87,7 +87,7 @@ Result<engine::Options> LoadFlags::options() const {
 Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, const CLI::App& command) {
   for (const std::string& word : flags.without_effect(command)) note(word);
   SW_ASSIGN(const engine::Options options, flags.options());
-  ProgressBar bar("loading");
+  ProgressBar bar("loading", ProgressBar::Unit::kBytes);
   auto engine = engine::Engine::load(options, [&](uint64_t done, uint64_t total) {
     bar.update(done, total);
     return !interrupted();

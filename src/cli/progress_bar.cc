@@ -16,7 +16,8 @@ constexpr int kWidth = 30;
 
 }  // namespace
 
-ProgressBar::ProgressBar(std::string title) : title_(std::move(title)), enabled_(stderr_is_terminal()) {}
+ProgressBar::ProgressBar(std::string title, Unit unit)
+    : title_(std::move(title)), unit_(unit), enabled_(stderr_is_terminal()) {}
 
 void ProgressBar::update(uint64_t done, uint64_t total) {
   const auto now = Clock::now();
@@ -26,9 +27,12 @@ void ProgressBar::update(uint64_t done, uint64_t total) {
   const double part = static_cast<double>(done) / static_cast<double>(total);
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double left = part > 0 ? seconds / part - seconds : 0;
+  const auto text = [&](uint64_t n) {
+    return unit_ == Unit::kBytes ? format_bytes(n) : fmt::format("{}", n);
+  };
   const int full = static_cast<int>(part * kWidth);
   fmt::print(stderr, "\r\x1b[K{} [{:=>{}}{:>{}}] {:3.0f} %  {} of {}, {:.0f} s left", title_, "", full, "",
-             kWidth - full, 100 * part, format_bytes(done), format_bytes(total), left);
+             kWidth - full, 100 * part, text(done), text(total), left);
   std::fflush(stderr);
 }
 

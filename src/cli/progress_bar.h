@@ -9,7 +9,9 @@ namespace spillway::cli {
 
 class ProgressBar {
  public:
-  explicit ProgressBar(std::string title);
+  // `unit` of what is counted: bytes are shown as MiB and so on, anything else as a number.
+  enum class Unit { kBytes, kNumber };
+  explicit ProgressBar(std::string title, Unit unit = Unit::kNumber);
   ~ProgressBar() { clear(); }
 
   // Draws at most ten times a second, and not within the first moment.
@@ -19,6 +21,7 @@ class ProgressBar {
  private:
   using Clock = std::chrono::steady_clock;
   const std::string title_;
+  const Unit unit_;
   const bool enabled_;
   const Clock::time_point start_ = Clock::now();
   Clock::time_point last_ = start_;
