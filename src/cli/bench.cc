@@ -130,6 +130,7 @@ Result<void> bench(const BenchFlags& flags, const CLI::App& command) {
   if (flags.prompt == 0 && flags.generate == 0) return invalid("-p 0 with -n 0: there is nothing to measure");
   catch_interrupts();
   LoadFlags load = flags.load;
+  load.quiet = true;  // the result says it
   const uint32_t needed = std::max(flags.prompt, flags.generate);
   if (load.context == 0) load.context = std::max(needed, 512u);
   if (load.context < needed)

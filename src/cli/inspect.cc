@@ -1,5 +1,6 @@
 // `spillway inspect`: what a file holds, and whether and how it will run here, byte by byte. Loads no
 // weights.
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/limits.h"
@@ -181,6 +182,20 @@ void print_tensors(const gguf::Model& model) {
                fmt::join(t.dims.begin(), t.dims.begin() + t.n_dims, ", "), t.bytes, t.offset, t.shard + 1);
 }
 
+// A sound file that this program can't run: what is in it all the same.
+void print_unknown(const engine::ModelFiles& files, bool tensors) {
+  const auto architecture = files.model.metadata().find_string("general.architecture");
+  std::map<std::string, uint64_t> bytes_by_type;
+  for (const gguf::TensorInfo& t : files.model.tensors())
+    bytes_by_type[std::string(tensor_type_name(t.type_id))] += t.bytes;
+  fmt::print("{}, GGUF, {} file{}, {}, {} tensors\n",
+             architecture && *architecture ? **architecture : std::string_view("no architecture named"),
+             files.files.size(), files.files.size() == 1 ? "" : "s", format_bytes(files.file_bytes),
+             files.model.tensors().size());
+  for (const auto& [type, bytes] : bytes_by_type) fmt::print("  {:<8} {}\n", type, format_bytes(bytes));
+  if (tensors) print_tensors(files.model);
+}
+
 Result<void> check(const engine::ModelFiles& files, const engine::Plan& plan) {
   catch_interrupts();
   SW_ASSIGN(const auto pool, sys::ThreadPool::create(plan.memory.threads));
@@ -199,8 +214,7 @@ Result<void> inspect(const InspectFlags& flags) {
       fmt::print("{} = {}\n", entry.key, entry.value.to_text());
   auto plan = engine::plan(files, options);
   if (!plan) {
-    // The file is sound, but this program can't run it: show what is in it all the same.
-    if (flags.tensors) print_tensors(files.model);
+    if (!flags.json) print_unknown(files, flags.tensors);
     return std::unexpected(plan.error().in(options.path));
   }
   const model::Sizes sizes = model::measure_sizes(plan->description);

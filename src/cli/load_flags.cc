@@ -48,6 +48,8 @@ void LoadFlags::add_to(CLI::App& command) {
       ->capture_default_str()
       ->group(group);
 
+  command.add_flag("-q,--quiet", quiet, "do not say how the model was loaded")->group(group);
+
   const char* carried = "Accepted from llama.cpp command lines, without effect here";
   command.add_option("-b,--batch-size", batch, "logical batch: micro-batches (-ub) are all there is")
       ->group(carried);
@@ -94,7 +96,7 @@ Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, cons
   });
   bar.clear();
   if (!engine) return engine;
-  if (stderr_is_terminal()) fmt::print(stderr, "{}\n", dim(describe_load(**engine)));
+  if (!quiet) fmt::print(stderr, "{}\n", dim(describe_load(**engine)));
   return engine;
 }
 

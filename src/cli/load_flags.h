@@ -22,6 +22,7 @@ struct LoadFlags {
   uint32_t ubatch = 512;
   int32_t gpu_layers = 0;
   bool cpu_experts = false;
+  bool quiet = false;
   uint32_t cpu_expert_layers = 0;
 
   void add_to(CLI::App& command);
