@@ -2,7 +2,6 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,13 +16,12 @@
 namespace spillway::sys {
 namespace {
 
-// Looks with a pause between them before the processor is given away: 3 to 10 us, as a pause is 15 to 50 ns.
-// A barrier between threads that have equal work is over by then.
-constexpr int kPauses = 200;
+// How long a waiting thread looks before it sleeps. Threads with nearly equal work meet well within it;
+// waking a sleeper costs 5 to 50 us. Longer waits (a sampler, a device, a prompt to come) are worth a sleep.
+constexpr std::chrono::microseconds kSpinTime(50);
 
-// How long a thread looks and yields before it sleeps. It covers what lies between two regions while a model
-// runs (the sampler, a device's answer); waking a sleeper costs 5 to 50 us.
-constexpr std::chrono::microseconds kYieldTime(200);
+// Looks between two readings of the clock: about 1 us, as a pause is 15 to 50 ns.
+constexpr int kPauses = 32;
 
 void pause() {
 #if defined(__x86_64__)
@@ -50,15 +48,11 @@ class alignas(64) WaitWord {
   // Returns when done(value) holds.
   template <class Done>
   void wait(Done done) {
-    for (int i = 0; i < kPauses; ++i) {
-      if (done(get())) return;
-      pause();
-    }
-    const auto deadline = std::chrono::steady_clock::now() + kYieldTime;
+    const auto deadline = std::chrono::steady_clock::now() + kSpinTime;
     do {
-      for (int i = 0; i < 8; ++i) {
+      for (int i = 0; i < kPauses; ++i) {
         if (done(get())) return;
-        sched_yield();
+        pause();
       }
     } while (std::chrono::steady_clock::now() < deadline);
     sleepers_.fetch_add(1, std::memory_order_seq_cst);

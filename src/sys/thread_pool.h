@@ -1,11 +1,13 @@
 // A pool of threads for short parallel regions: a layer of a model takes tens of microseconds, so starting a
 // region and meeting at a barrier must cost about one.
 //
-// Waiting (for a region, at a barrier, for the end) goes in three steps: a few microseconds of pause
-// instructions, then giving the processor away between looks, then sleeping in the kernel. The first is what
-// a machine of our own needs; the second keeps a machine with more threads than cores going, where a pure
-// spin would burn the time slice that the thread waited for needs; the third lets an idle engine use no
-// power.
+// Waiting (for a region, at a barrier, for the end) is 50 us of looking with pause instructions, then a sleep
+// in the kernel. The sleep lets an idle engine use no power, and keeps a machine with more threads than free
+// cores going. Yielding in between was measured and left out: it sends a thread behind everybody else who
+// wants the core, where a sleeper that is woken comes first. With 14 busy threads on 2 cores a barrier of 2
+// threads took 3.5 ms with 200 us of yielding (or with two yields), 0.3 ms without.
+//
+// On 2 free cores a region takes 0.6 us (start to end) and a barrier 0.5 us.
 #pragma once
 
 #include <atomic>

@@ -69,8 +69,8 @@ TEST(ThreadPool, SleepersWakeUp) {
   }
 }
 
-// More threads than any machine that runs this has free: a barrier that only spins would need a time slice (4
-// ms) for each of the waits, 1,000 in all.
+// With more threads than cores, a barrier that only spins costs a time slice (about 4 ms) for every thread
+// that waits for a core.
 TEST(ThreadPool, OversubscribedBarriersDoNotCollapse) {
   const uint32_t threads = 4 * std::max(2u, std::thread::hardware_concurrency());
   const auto pool = make_pool(std::min(threads, 64u));
