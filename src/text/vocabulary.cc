@@ -178,6 +178,11 @@ Result<void> Vocabulary::set_flags() {
     return invalid("{}add_bos_token is true, but there is no {}bos_token_id", kKeys, kKeys);
   if (data_.add_eos.value_or(false) && !data_.ids.eos)
     return invalid("{}add_eos_token is true, but there is no {}eos_token_id", kKeys, kKeys);
+  if (data_.remove_extra_whitespaces.value_or(false))
+    warnings_.push_back(
+        fmt::format("{}remove_extra_whitespaces is true; it is not applied to '{}' vocabularies, so that "
+                    "every text decodes to itself",
+                    kKeys, data_.kind));
   const bool sentence_piece = kind_ == Kind::kSentencePieceBpe;
   const bool bos_by_default = sentence_piece || kind_ == Kind::kSentencePieceRanks ||
                               (data_.pre && pre_tokenizer_adds_bos(*data_.pre));
