@@ -59,6 +59,7 @@ Result<Vocabulary> Vocabulary::create(VocabularyData data) {
   SW_TRY(vocabulary.read_types());
   SW_TRY(vocabulary.read_merges());
   vocabulary.index_tokens();
+  vocabulary.set_sentence_piece_defaults();
   vocabulary.find_special_tokens();
   SW_TRY(vocabulary.set_flags());
   return vocabulary;
@@ -154,6 +155,18 @@ void Vocabulary::index_tokens() {
     warnings_.push_back(fmt::format(
         "{}tokens has {} texts that stand there twice (first: '{}', {} and {}); the lower id is used", kKeys,
         repeated, data_.tokens[example], *find(data_.tokens[example]), example));
+}
+
+// Old SentencePiece files name no ids; their readers take those that every such model has.
+void Vocabulary::set_sentence_piece_defaults() {
+  if (kind_ != Kind::kSentencePieceBpe) return;
+  const auto set = [this](std::optional<uint32_t>& id, std::string_view text, TokenType type) {
+    const auto found = find(text);
+    if (!id && found && types_[*found] == type) id = found;
+  };
+  set(data_.ids.bos, "<s>", TokenType::kControl);
+  set(data_.ids.eos, "</s>", TokenType::kControl);
+  set(data_.ids.unk, "<unk>", TokenType::kUnknown);
 }
 
 void Vocabulary::find_special_tokens() {

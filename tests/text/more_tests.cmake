@@ -22,9 +22,4 @@ if(SPILLWAY_DEBIAN_PYTHON)
 endif()
 
 spillway_fuzz(tokenizer LINK spillway_text)
-# The harness itself must catch a broken promise: the same target with one broken on purpose has to abort.
-add_executable(tokenizer_canary fuzz/tokenizer_fuzz.cc fuzz/replay_main.cc)
-target_compile_definitions(tokenizer_canary PRIVATE SPILLWAY_CANARY)
-target_link_libraries(tokenizer_canary PRIVATE spillway_text)
-add_test(NAME fuzz_canary_tokenizer
-         COMMAND sh -c "! $<TARGET_FILE:tokenizer_canary> ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/tokenizer/canary")
+spillway_fuzz_canary(tokenizer LINK spillway_text)
