@@ -1,6 +1,6 @@
-// The cutting rules of published families. Sources: each family's own tokenizer.json (pre_tokenizer), and for the names
-// that "tokenizer.ggml.pre" has for them, and for families marked (*), llama.cpp's src/llama-vocab.cpp. The ones not
-// marked are compared with the family's own encoder in tests/oracle/.
+// The cutting rules of published families. Sources: each family's own tokenizer.json (pre_tokenizer), and for
+// the names that "tokenizer.ggml.pre" has for them, and for families marked (*), llama.cpp's
+// src/llama-vocab.cpp. The ones not marked are compared with the family's own encoder in tests/oracle/.
 #include "text/pre_tokenizer.h"
 
 namespace spillway {
@@ -10,8 +10,8 @@ namespace {
 // GPT-2: a contraction, or a run of letters, of digits or of others, each with the space before it.
 #define GPT2 R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"
 
-// The cl100k line of families: contractions in either case, letters with one sign before them, digits in groups,
-// signs with the newlines after them, whitespace. They differ in the digits.
+// The cl100k line of families: contractions in either case, letters with one sign before them, digits in
+// groups, signs with the newlines after them, whitespace. They differ in the digits.
 #define CONTRACTION R"((?i:'s|'t|'re|'ve|'m|'ll|'d))"
 #define SIGNS_AND_SPACE R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
 #define CL100K CONTRACTION R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)" SIGNS_AND_SPACE
@@ -22,19 +22,27 @@ namespace {
 #define LOWER R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])"
 #define SIGN R"([^\r\n\p{L}\p{N}]?)"
 #define SIGNS_SLASH_AND_SPACE R"( ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
-#define O200K                                                                                            \
-  SIGN UPPER "*" LOWER "+" CONTRACTION "?|" SIGN UPPER "+" LOWER "*" CONTRACTION "?|" R"(\p{N}{1,3}|)" \
-      SIGNS_SLASH_AND_SPACE
-#define TEKKEN SIGN UPPER "*" LOWER "+|" SIGN UPPER "+" LOWER "*|" R"(\p{N}|)" SIGNS_SLASH_AND_SPACE
+#define O200K                                                                    \
+  SIGN UPPER "*" LOWER "+" CONTRACTION "?|" SIGN UPPER "+" LOWER "*" CONTRACTION \
+             "?|"                                                                \
+             R"(\p{N}{1,3}|)" SIGNS_SLASH_AND_SPACE
+#define TEKKEN                                   \
+  SIGN UPPER "*" LOWER "+|" SIGN UPPER "+" LOWER \
+             "*|"                                \
+             R"(\p{N}|)" SIGNS_SLASH_AND_SPACE
 
-// Kimi: as o200k, but runs of Han are pieces of their own and no part of other words.
-#define KIMI_UPPER R"((?:(?!\p{Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]))"
-#define KIMI_LOWER R"((?:(?!\p{Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}]))"
-#define KIMI                                                                                              \
-  R"(\p{Han}+|)" SIGN KIMI_UPPER "*" KIMI_LOWER "+" CONTRACTION "?|" SIGN KIMI_UPPER "+" KIMI_LOWER "*" \
-      CONTRACTION "?|" R"(\p{N}{1,3}|)" SIGNS_AND_SPACE
+// Kimi: as o200k, but runs of Han are pieces of their own and no part of other words. The script
+// property proper (sc): PCRE2's plain \p{Han} would take in the punctuation that Han shares with other
+// scripts.
+#define KIMI_UPPER R"((?:(?!\p{sc:Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]))"
+#define KIMI_LOWER R"((?:(?!\p{sc:Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}]))"
+#define KIMI                                                                                           \
+  R"(\p{sc:Han}+|)" SIGN KIMI_UPPER "*" KIMI_LOWER "+" CONTRACTION "?|" SIGN KIMI_UPPER "+" KIMI_LOWER \
+  "*" CONTRACTION                                                                                      \
+  "?|"                                                                                                 \
+  R"(\p{N}{1,3}|)" SIGNS_AND_SPACE
 
-#define DEEPSEEK_V3_WORDS                                                                       \
+#define DEEPSEEK_V3_WORDS                                                                    \
   R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)" \
   R"( ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
 
@@ -63,24 +71,26 @@ constexpr const char* kDeepseekCjk = R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC0
 const PreTokenizerRules kRules[] = {
     // What llama.cpp applies for a file that names none (*).
     {{"default"}, {R"([\p{P}$+<=>^~|]+)", GPT2, R"(\p{N}+)", "[0-9][0-9][0-9]"}},
-    {{"gpt-2", "olmo", "phi-2", "mpt", "jais", "exaone4", "mellum", "a.x-4.0", "gigachat", "modern-bert", "trillion",
-      "granite-docling", "jina-es", "jina-de", "jina-v2-es", "jina-v2-de", "jina-v1-en", "jina-v2-code",
-      "roberta-bpe"},
+    {{"gpt-2", "olmo", "phi-2", "mpt", "jais", "exaone4", "mellum", "a.x-4.0", "gigachat", "modern-bert",
+      "trillion", "granite-docling", "jina-es", "jina-de", "jina-v2-es", "jina-v2-de", "jina-v1-en",
+      "jina-v2-code", "roberta-bpe"},
      {GPT2}},
     // Digits one by one, then GPT-2 (*).
     {{"refact", "starcoder", "command-r", "smollm", "codeshell", "exaone", "minerva-7b", "mellum2"},
      {R"(\p{N})", GPT2}},
     {{"falcon"}, {R"([\p{P}$+<=>^~|`]+)", GPT2, "[0-9][0-9][0-9]"}},
-    {{"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano"},
+    {{"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2",
+      "jina-v5-nano"},
      {CL100K},
      true},
     {{"dbrx", "smaug-bpe", "glm4", "chatglm-bpe"}, {CL100K}},
-    {{"qwen2", "deepseek-r1-qwen", "megrez", "hunyuan", "solar-open", "stablelm2", "kormo", "f2llmv2", "grok-2"},
+    {{"qwen2", "deepseek-r1-qwen", "megrez", "hunyuan", "solar-open", "stablelm2", "kormo", "f2llmv2",
+      "grok-2"},
      {QWEN2}},
     {{"qwen35"},  // (*) marks belong to words
      {CONTRACTION R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|)"
-      R"(\s*[\r\n]+|\s+(?!\S)|\s+)"}},
-    {{"laguna"}, {R"([^\n]+|\n+)", QWEN2}},  // (*)
+                  R"(\s*[\r\n]+|\s+(?!\S)|\s+)"}},
+    {{"laguna"}, {R"([^\n]+|\n+)", QWEN2}},       // (*)
     {{"bailingmoe", "bailingmoe2", "llada-moe"},  // (*)
      {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|)"
       R"(\s*[\r\n]|\s+(?!\S)|\s+)"}},
@@ -88,7 +98,7 @@ const PreTokenizerRules kRules[] = {
      {CONTRACTION R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
     {{"exaone-moe"},  // (*) words joined by single spaces stay together
      {CONTRACTION R"(|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|)"
-      R"(\s*[\r\n]|\s+(?!\S)|\s+)"}},
+                  R"(\s*[\r\n]|\s+(?!\S)|\s+)"}},
     {{"gpt-4o", "llama4", "kanana2"}, {O200K}, true},
     {{"minimax-m2"}, {O200K}},  // (*)
     {{"tekken"}, {TEKKEN}, true},
@@ -98,8 +108,8 @@ const PreTokenizerRules kRules[] = {
     // (*) The fourth expression is \s+$ in the original, which looks at a run of n spaces n times.
     {{"deepseek-llm"},
      {R"([\r\n])", kDeepseekLlmWords,
-      R"(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)", R"((?<!\s)\s++$)",
-      kDeepseekCjk, R"(\p{N}+)"}},
+      R"(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)",
+      R"((?<!\s)\s++$)", kDeepseekCjk, R"(\p{N}+)"}},
     {{"deepseek-coder"}, {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", kDeepseekCjk, R"(\p{N})"}},  // (*)
 };
 

