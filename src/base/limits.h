@@ -32,7 +32,7 @@ inline constexpr uint64_t kMaxTemplateBytes = 1 << 20;
 inline constexpr uint32_t kMaxTemplateDepth = 128;         // nested blocks, expressions, macro calls
 inline constexpr uint64_t kMaxTemplateSteps = 20'000'000;  // evaluated nodes: stops endless templates
 inline constexpr uint64_t kMaxTemplateOutputBytes = 256 << 20;
-inline constexpr uint64_t kMaxTemplateMemoryBytes = 512 << 20;  // live values of one rendering
+inline constexpr uint64_t kMaxTemplateMemoryBytes = 256 << 20;  // live values of one rendering
 
 // Running.
 inline constexpr uint32_t kMaxThreads = 1024;

@@ -34,7 +34,7 @@ bool among(const std::string_view (&names)[N], std::string_view name) {
 
 Value find_in_list(Heap& heap, const Value& self, const Arguments& arguments) {
   const Bound b(arguments, "index", {"value", "start", "stop"}, 1);
-  const Values& items = self.list().items;
+  const Values items = to_values(heap, self);
   const auto length = static_cast<Int>(items.size());
   const auto clamp = [&](size_t which, Int otherwise) {
     const Int v = b.integer(which, otherwise);
@@ -140,12 +140,12 @@ Value call_container_method(Heap& heap, const Value& self, std::string_view name
     }
     case Kind::kList:
     case Kind::kTuple:
+    case Kind::kRange:
       if (name == "index") return find_in_list(heap, self, arguments);
       if (name == "count") {
         const Bound b(arguments, name, {"value"}, 1);
         size_t count = 0;
-        for (const Value& item : self.list().items) {
-          heap.step();
+        for (const Value& item : to_values(heap, self)) {
           count += equal(item, *b[0]);
         }
         return Value::size(count);

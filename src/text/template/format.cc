@@ -329,8 +329,10 @@ Value format_percent(Heap& heap, const Value& format, const Value& values) {
     out += piece;
     check_output(out);
   }
-  if (!by_name && used < available && !values.is(Kind::kDict))
-    fault("not all arguments converted during string formatting");
+  // Python takes whatever has subscripts for a mapping, and a mapping need not be used up.
+  const bool mapping = values.is(Kind::kDict) || values.is(Kind::kList) || values.is(Kind::kRange) ||
+                       values.is(Kind::kUndefined);
+  if (!by_name && used < available && !mapping) fault("not all arguments converted during string formatting");
   return text_like(heap, format, std::move(out));
 }
 

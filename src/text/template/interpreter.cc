@@ -245,6 +245,7 @@ void Interpreter::run_loop(const Stmt& stmt, const Value& iterated, Scope* outer
   // One scope for all rounds, emptied between them: a macro made in the body sees its variables change, as a
   // Python closure would.
   Scope* const inner = new_scope(outer);
+  bool completed = false;
   for (;;) {
     Value item;
     if (loop->after) {
@@ -263,8 +264,11 @@ void Interpreter::run_loop(const Stmt& stmt, const Value& iterated, Scope* outer
     const Flow flow = run_body(stmt.body, out);
     scope_ = before;
     if (flow == Flow::kBreak) break;
+    completed |= flow == Flow::kOn;
   }
-  if (loop->index0 < 0 && !stmt.else_body.empty()) {
+  // As the reference does it: the else runs unless a round came to its end, so also after break or continue
+  // in all.
+  if (!completed && !stmt.else_body.empty()) {
     scope_ = new_scope(outer);
     run_body(stmt.else_body, out);
     scope_ = before;

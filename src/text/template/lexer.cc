@@ -158,6 +158,7 @@ class Lexer {
   void comment(size_t tag) {
     for (size_t i = at_;; ++i) {
       i = source_.find("#}", i);
+      if (i == std::string::npos && at_ == source_.size()) return;  // Jinja misses it at the very end
       if (i == std::string::npos) fail(tag, "the comment {# has no end #}");
       const bool sign = i > at_ && (source_[i - 1] == '-' || source_[i - 1] == '+');
       at_ = sign ? i - 1 : i;

@@ -23,7 +23,8 @@ std::string_view op_name(Op op) { return kOpNames[static_cast<size_t>(op)]; }
   fault("unsupported operand type(s) for {}: '{}' and '{}'", op_name(op), type_name(a), type_name(b));
 }
 
-Int checked(bool overflowed, Int value) {
+// By reference: the operation that writes `value` stands among the arguments.
+Int checked(bool overflowed, const Int& value) {
   if (overflowed) fault("an integer outgrew 128 bits");
   return value;
 }
@@ -164,10 +165,7 @@ Value arithmetic(Heap& heap, Op op, const Value& a, const Value& b) {
     return int_arithmetic(op, a.as_int(), b.as_int());
   }
   if (a.is(Kind::kUndefined)) fault_undefined(a);
-  if (op == Op::kModulo && a.is(Kind::kString)) {
-    if (b.is(Kind::kUndefined)) fault_undefined(b);
-    return format_percent(heap, a, b);
-  }
+  if (op == Op::kModulo && a.is(Kind::kString)) return format_percent(heap, a, b);
   if (b.is(Kind::kUndefined)) fault_undefined(b);
   if (op == Op::kAdd) {
     if (a.is(Kind::kString) && b.is(Kind::kString)) return concatenate(heap, a, b);
@@ -314,7 +312,7 @@ void iterate(Heap& heap, const Value& value, const std::function<bool(const Valu
       for (size_t i = 0; i < text.size();) {
         const size_t start = i;
         utf8_next(text, i);
-        if (!visit(text_like(heap, value, text.substr(start, i - start)))) return;
+        if (!visit(heap.string(text.substr(start, i - start)))) return;
       }
       return;
     }
@@ -438,7 +436,8 @@ std::optional<Int> slice_part(const Value* part) {
 Value slice(Heap& heap, const Value& container, const Value* start, const Value* stop, const Value* step) {
   if (container.is(Kind::kUndefined)) fault_undefined(container);
   const bool sliceable = container.is(Kind::kString) || container.is_sequence() || container.is(Kind::kRange);
-  if (!sliceable) return heap.undefined("slice", type_name(container));
+  if (container.is(Kind::kDict)) fault("unhashable type: 'slice'");
+  if (!sliceable) fault("'{}' object is not subscriptable", type_name(container));
   const auto length = static_cast<Int>(*length_of(container));
   const Int by = slice_part(step).value_or(1);
   if (by == 0) fault("slice step cannot be zero");

@@ -96,14 +96,7 @@ Texts split_space(std::string_view text, Int limit, bool from_right) {
       }
       if (i >= text.size()) return parts;
       if (limit >= 0 && static_cast<Int>(parts.size()) >= limit) {
-        size_t end = text.size();
-        while (end > i) {
-          const size_t before = utf8_before(text, end);
-          size_t next = before;
-          if (!is_space(utf8_next(text, next))) break;
-          end = before;
-        }
-        parts.push_back(text.substr(i, end - i));
+        parts.push_back(text.substr(i));
         return parts;
       }
       const size_t start = i;
@@ -124,13 +117,7 @@ Texts split_space(std::string_view text, Int limit, bool from_right) {
     while (end > 0 && space_before(end)) end = utf8_before(text, end);
     if (end == 0) break;
     if (limit >= 0 && static_cast<Int>(parts.size()) >= limit) {
-      size_t start = 0;
-      while (start < end) {
-        size_t next = start;
-        if (!is_space(utf8_next(text, next))) break;
-        start = next;
-      }
-      parts.push_back(text.substr(start, end - start));
+      parts.push_back(text.substr(0, end));
       break;
     }
     const size_t stop = end;

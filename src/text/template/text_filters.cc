@@ -77,20 +77,22 @@ Value indented(Heap& heap, const Value& value, const Arguments& a) {
 
 Value truncated(Heap& heap, const Value& value, const Arguments& a) {
   const Bound b(a, "truncate", {"length", "killwords", "end", "leeway"}, 0);
-  const Value text = soft_text(heap, value);
+  const auto value_length = length_of(value);
+  if (!value_length) fault("object of type '{}' has no len()", type_name(value));
   const Int length = b.integer(0, 255), leeway = b.integer(3, 5);
   const std::string end = b.text(2, "...");
   const auto end_length = static_cast<Int>(utf8_length(end));
   if (length < end_length || leeway < 0)
     fault("truncate: the length {} is below that of '{}'", int_text(length), end);
-  if (static_cast<Int>(text.str->length) <= length + leeway) return text;
-  std::string kept =
-      text.text().substr(0, utf8_offset(text.text(), static_cast<size_t>(length - end_length)));
+  if (static_cast<Int>(*value_length) <= length + leeway) return value;
+  if (!value.is(Kind::kString)) fault("truncate can't shorten a '{}'", type_name(value));
+  const std::string& text = value.text();
+  std::string kept = text.substr(0, utf8_offset(text, static_cast<size_t>(length - end_length)));
   if (!b.flag(1, false)) {
     const size_t blank = kept.rfind(' ');
     if (blank != kept.npos) kept.resize(blank);
   }
-  return text_like(heap, text, kept + end);
+  return text_like(heap, value, kept + end);
 }
 
 size_t count_words(std::string_view text) {
@@ -202,7 +204,12 @@ std::optional<Value> text_filter(Interpreter& in, std::string_view name, const V
   if (name == "indent") return indented(heap, value, a);
   if (name == "truncate") return truncated(heap, value, a);
   if (name == "wordcount") return none(), Value::size(count_words(to_text(value)));
-  if (name == "urlencode") return none(), heap.string(url_quoted(to_text(value)));
+  if (name == "urlencode") {
+    none();
+    if (!value.is(Kind::kString) && iterable(value))
+      fault("urlencode of a '{}' is not supported", type_name(value));
+    return heap.string(url_quoted(to_text(value)));
+  }
   if (name == "format") return formatted(heap, value, a);
   if (name == "center") {
     const Bound b(a, name, {"width"}, 0);
