@@ -96,7 +96,7 @@ Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, cons
   });
   bar.clear();
   if (!engine) return engine;
-  if (!quiet) fmt::print(stderr, "{}\n", dim(describe_load(**engine)));
+  if (!flags.quiet) fmt::print(stderr, "{}\n", dim(describe_load(**engine)));
   return engine;
 }
 
