@@ -23,7 +23,7 @@ struct Avx2 {
   static constexpr int kLanes = 8;
   // Token counts for which a tile is instantiated, descending: an inner and an outer sum per token, a weight
   // with its sign, a scale and a broadcast activation in 16 registers.
-  static constexpr int kWidths[] = {4, 2, 1};
+  static constexpr int kWidths[] = {4, 1};
 
   static SW_INLINE Int zero() { return _mm256_setzero_si256(); }
   static SW_INLINE Float zero_float() { return _mm256_setzero_ps(); }
@@ -125,23 +125,25 @@ struct Avx2 {
   static SW_INLINE Int fold(Int outer, Int inner, Int scale) { return dot_words(outer, inner, scale); }
   static constexpr bool kInnerIsSum = false;
 
-  // 16 bytes of each of 16 rows, transposed as dwords: word w of row r goes to dst + 64*w + 4*r.
-  static SW_INLINE void interleave_piece(const uint8_t* const* rows, size_t offset, uint8_t* dst) {
-    for (int half = 0; half < 2; ++half, rows += 8, dst += 32) {
-      Int x[4];
-      unroll<4>([&](auto i) SW_FLAT {
-        const auto at = [&](int row) SW_FLAT {
-          return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[row] + offset));
-        };
-        x[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(at(i)), at(4 + i), 1);
-      });
-      const Int a = _mm256_unpacklo_epi32(x[0], x[1]), b = _mm256_unpackhi_epi32(x[0], x[1]);
-      const Int c = _mm256_unpacklo_epi32(x[2], x[3]), d = _mm256_unpackhi_epi32(x[2], x[3]);
-      store(dst, _mm256_unpacklo_epi64(a, c));
-      store(dst + 64, _mm256_unpackhi_epi64(a, c));
-      store(dst + 128, _mm256_unpacklo_epi64(b, d));
-      store(dst + 192, _mm256_unpackhi_epi64(b, d));
-    }
+  // 16 bytes of each of kLanes rows as four vectors of dwords: lane r of x[w] is dword w of rows[r].
+  static SW_INLINE void transpose(const uint8_t* const* rows, size_t offset, Int* x) {
+    const auto at = [&](int row) SW_FLAT {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[row] + offset));
+    };
+    Int y[4];
+    unroll<4>([&](auto i)
+                  SW_FLAT { y[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(at(i)), at(4 + i), 1); });
+    const Int a = _mm256_unpacklo_epi32(y[0], y[1]), b = _mm256_unpackhi_epi32(y[0], y[1]);
+    const Int c = _mm256_unpacklo_epi32(y[2], y[3]), d = _mm256_unpackhi_epi32(y[2], y[3]);
+    x[0] = _mm256_unpacklo_epi64(a, c), x[1] = _mm256_unpackhi_epi64(a, c);
+    x[2] = _mm256_unpacklo_epi64(b, d), x[3] = _mm256_unpackhi_epi64(b, d);
+  }
+  static constexpr bool kWidePieces = false;  // eight words cost as much as twice four
+  // The lower words of the lanes, kLanes * 2 bytes.
+  static SW_INLINE void store_u16(uint8_t* p, Int x) {
+    const Int packed = _mm256_packus_epi32(bit_and(x, splat(0xffff)), zero());  // in words 0-3 and 8-11
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                     _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
   }
 };
 

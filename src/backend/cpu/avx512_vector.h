@@ -19,7 +19,7 @@ struct Avx512 {
   static constexpr int kLanes = 16;
   // Token counts for which a tile is instantiated, descending. An inner and an outer sum per token, a weight
   // and a scale: 2 * 12 + 2 of 32 registers.
-  static constexpr int kWidths[] = {12, 8, 4, 2, 1};
+  static constexpr int kWidths[] = {12, 4, 1};
 
   static SW_INLINE Int zero() { return _mm512_setzero_si512(); }
   static SW_INLINE Float zero_float() { return _mm512_setzero_ps(); }
@@ -117,24 +117,50 @@ struct Avx512 {
   static SW_INLINE Int fold(Int outer, Int inner, Int scale) { return add(outer, mul(inner, scale)); }
   static constexpr bool kInnerIsSum = true;  // without scales the inner sum is the result: no fold
 
-  // 16 bytes of each of 16 rows, transposed as dwords: word w of row r goes to dst + 64*w + 4*r.
-  static SW_INLINE void interleave_piece(const uint8_t* const* rows, size_t offset, uint8_t* dst) {
-    Int x[4];
+  // 16 bytes of each of kLanes rows as four vectors of dwords: lane r of x[w] is dword w of rows[r].
+  static SW_INLINE void transpose(const uint8_t* const* rows, size_t offset, Int* x) {
+    const auto at = [&](int row) SW_FLAT {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[row] + offset));
+    };
+    Int y[4];
     unroll<4>([&](auto i) SW_FLAT {
-      const auto at = [&](int lane) SW_FLAT {
-        return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[4 * lane + i] + offset));
-      };
-      x[i] = _mm512_castsi128_si512(at(0));
-      x[i] = _mm512_inserti32x4(x[i], at(1), 1);
-      x[i] = _mm512_inserti32x4(x[i], at(2), 2);
-      x[i] = _mm512_inserti32x4(x[i], at(3), 3);
+      y[i] = _mm512_castsi128_si512(at(i));
+      y[i] = _mm512_inserti32x4(y[i], at(4 + i), 1);
+      y[i] = _mm512_inserti32x4(y[i], at(8 + i), 2);
+      y[i] = _mm512_inserti32x4(y[i], at(12 + i), 3);
     });
-    const Int a = _mm512_unpacklo_epi32(x[0], x[1]), b = _mm512_unpackhi_epi32(x[0], x[1]);
-    const Int c = _mm512_unpacklo_epi32(x[2], x[3]), d = _mm512_unpackhi_epi32(x[2], x[3]);
-    store(dst, _mm512_unpacklo_epi64(a, c));
-    store(dst + 64, _mm512_unpackhi_epi64(a, c));
-    store(dst + 128, _mm512_unpacklo_epi64(b, d));
-    store(dst + 192, _mm512_unpackhi_epi64(b, d));
+    const Int a = _mm512_unpacklo_epi32(y[0], y[1]), b = _mm512_unpackhi_epi32(y[0], y[1]);
+    const Int c = _mm512_unpacklo_epi32(y[2], y[3]), d = _mm512_unpackhi_epi32(y[2], y[3]);
+    x[0] = _mm512_unpacklo_epi64(a, c), x[1] = _mm512_unpackhi_epi64(a, c);
+    x[2] = _mm512_unpacklo_epi64(b, d), x[3] = _mm512_unpackhi_epi64(b, d);
+  }
+  // The same for 32 bytes and eight vectors, with half the loads.
+  static constexpr bool kWidePieces = true;
+  static SW_INLINE void transpose_wide(const uint8_t* const* rows, size_t offset, Int* x) {
+    const auto at = [&](int row) SW_FLAT {
+      return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[row] + offset));
+    };
+    Int y[8];  // 128-bit lanes: words 0-3 and 4-7 of a row, the same of the row four further
+    unroll<8>([&](auto i) SW_FLAT {
+      constexpr int kRow = i % 4 + i / 4 * 8;
+      y[i] = _mm512_inserti64x4(_mm512_castsi256_si512(at(kRow)), at(kRow + 4), 1);
+    });
+    Int z[8];  // z[w]: words w and w + 4 of rows 0-3, of rows 4-7; z[4 + w]: of rows 8-11, of rows 12-15
+    unroll<2>([&](auto half) SW_FLAT {
+      const Int* v = y + 4 * half;
+      const Int a = _mm512_unpacklo_epi32(v[0], v[1]), b = _mm512_unpackhi_epi32(v[0], v[1]);
+      const Int c = _mm512_unpacklo_epi32(v[2], v[3]), d = _mm512_unpackhi_epi32(v[2], v[3]);
+      z[4 * half + 0] = _mm512_unpacklo_epi64(a, c), z[4 * half + 1] = _mm512_unpackhi_epi64(a, c);
+      z[4 * half + 2] = _mm512_unpacklo_epi64(b, d), z[4 * half + 3] = _mm512_unpackhi_epi64(b, d);
+    });
+    unroll<4>([&](auto w) SW_FLAT {
+      x[w] = _mm512_shuffle_i64x2(z[w], z[4 + w], 0x88);      // lanes 0 and 2 of both
+      x[4 + w] = _mm512_shuffle_i64x2(z[w], z[4 + w], 0xdd);  // lanes 1 and 3
+    });
+  }
+  // The lower words of the lanes, kLanes * 2 bytes.
+  static SW_INLINE void store_u16(uint8_t* p, Int x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(x));
   }
 };
 

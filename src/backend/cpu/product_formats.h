@@ -2,9 +2,10 @@
 // docs/numerics.md out of an interleaved record, written once for every vector type V.
 //
 // A format has
-//   kType, kLength, kBytes       of its block; kFields: the pieces that stay together (numerics/layout.h)
-//   kBias, kMaxU, kMinima        value = u - kBias, u <= kMaxU
-//   quad<kI>(at, c)              u of values 4*kI .. 4*kI+3 of chunk c as the bytes of each lane
+//   kType, kLength, kBytes       of its block
+//   kPieces                      16-byte pieces that cover it but for `kItem` bytes at kItemAt (see
+//   product_rows.h) kBias, kMaxU, kMinima        value = u - kBias, u <= kMaxU quad<kI>(at, c)              u
+//   of values 4*kI .. 4*kI+3 of chunk c as the bytes of each lane
 // and, with 256 values a block,
 //   kSub, kChunks                values per scale; the block is unrolled by kLength / kChunks values
 //   scales(at, s)                d, dm, the scales (V::scale_*) and the pair words that meet the activation's
@@ -29,18 +30,14 @@ namespace spillway::cpu {
 namespace {
 
 // An interleaved record as the lanes of one vector see it: half-width vectors begin in the middle of each row
-// of items.
+// of items. `shift` moves the 4-byte words behind the items: 0 in our own memory.
 struct RecordAt {
   const uint8_t* words;   // + 16 * offset + 64 * w: word w of the field at `offset`
   const uint8_t* halves;  // + 16 * offset: 2-byte items
   const uint8_t* bytes;   // + 16 * offset: 1-byte items
 
-  SW_INLINE RecordAt(const uint8_t* record, int first_lane)
-      : words(record + first_lane * 4), halves(record + first_lane * 2), bytes(record + first_lane) {}
-};
-
-struct FieldRange {
-  int offset, bytes;
+  SW_INLINE RecordAt(const uint8_t* record, size_t shift, int first_lane)
+      : words(record + shift + first_lane * 4), halves(record + first_lane * 2), bytes(record + first_lane) {}
 };
 
 alignas(16) inline constexpr uint8_t kIq4Unsigned[16] = {1,   24,  45,  63,  79,  93,  106, 118,
@@ -90,7 +87,8 @@ struct Simple {
 
 template <class V>
 struct Q4_0 : Simple<V, TensorType::kQ4_0, 18, 8, 15, false> {
-  static constexpr FieldRange kFields[] = {{0, 2}, {2, 16}};
+  static constexpr int kPieces[] = {2};
+  static constexpr int kItemAt = 0, kItem = 2, kHalvesAt = -1;
   template <int kI>
   static SW_INLINE typename V::Int quad(const RecordAt& at, int) {
     return nibble_quad<V, kI>(at, numerics::layout::q4_0::kQs);
@@ -99,7 +97,8 @@ struct Q4_0 : Simple<V, TensorType::kQ4_0, 18, 8, 15, false> {
 
 template <class V>
 struct Q4_1 : Simple<V, TensorType::kQ4_1, 20, 0, 15, true> {
-  static constexpr FieldRange kFields[] = {{0, 2}, {2, 2}, {4, 16}};
+  static constexpr int kPieces[] = {0, 4};
+  static constexpr int kItemAt = 0, kItem = 0, kHalvesAt = 0;
   template <int kI>
   static SW_INLINE typename V::Int quad(const RecordAt& at, int) {
     return nibble_quad<V, kI>(at, numerics::layout::q4_1::kQs);
@@ -108,7 +107,8 @@ struct Q4_1 : Simple<V, TensorType::kQ4_1, 20, 0, 15, true> {
 
 template <class V>
 struct Q5_0 : Simple<V, TensorType::kQ5_0, 22, 16, 31, false> {
-  static constexpr FieldRange kFields[] = {{0, 2}, {2, 4}, {6, 16}};
+  static constexpr int kPieces[] = {2, 6};
+  static constexpr int kItemAt = 0, kItem = 2, kHalvesAt = -1;
   template <int kI>
   static SW_INLINE typename V::Int quad(const RecordAt& at, int) {
     return V::bit_or(nibble_quad<V, kI>(at, numerics::layout::q5_0::kQs),
@@ -118,7 +118,8 @@ struct Q5_0 : Simple<V, TensorType::kQ5_0, 22, 16, 31, false> {
 
 template <class V>
 struct Q5_1 : Simple<V, TensorType::kQ5_1, 24, 0, 31, true> {
-  static constexpr FieldRange kFields[] = {{0, 2}, {2, 2}, {4, 4}, {8, 16}};
+  static constexpr int kPieces[] = {0, 8};
+  static constexpr int kItemAt = 0, kItem = 0, kHalvesAt = 0;
   template <int kI>
   static SW_INLINE typename V::Int quad(const RecordAt& at, int) {
     return V::bit_or(nibble_quad<V, kI>(at, numerics::layout::q5_1::kQs),
@@ -128,7 +129,8 @@ struct Q5_1 : Simple<V, TensorType::kQ5_1, 24, 0, 31, true> {
 
 template <class V>
 struct Q8_0 : Simple<V, TensorType::kQ8_0, 34, 128, 255, false> {
-  static constexpr FieldRange kFields[] = {{0, 2}, {2, 32}};
+  static constexpr int kPieces[] = {2, 18};
+  static constexpr int kItemAt = 0, kItem = 2, kHalvesAt = -1;
   template <int kI>
   static SW_INLINE typename V::Int quad(const RecordAt& at, int) {
     return V::bit_xor(word<V>(at, numerics::layout::q8_0::kQs, kI), V::splat(static_cast<int>(0x80808080u)));
@@ -137,7 +139,8 @@ struct Q8_0 : Simple<V, TensorType::kQ8_0, 34, 128, 255, false> {
 
 template <class V>
 struct IQ4_NL : Simple<V, TensorType::kIQ4_NL, 18, 128, 255, false> {
-  static constexpr FieldRange kFields[] = {{0, 2}, {2, 16}};
+  static constexpr int kPieces[] = {2};
+  static constexpr int kItemAt = 0, kItem = 2, kHalvesAt = -1;
   template <int kI>
   static SW_INLINE typename V::Int quad(const RecordAt& at, int) {
     return V::lookup(kIq4Unsigned, nibble_quad<V, kI>(at, numerics::layout::iq4_nl::kQs));
@@ -146,7 +149,8 @@ struct IQ4_NL : Simple<V, TensorType::kIQ4_NL, 18, 128, 255, false> {
 
 template <class V>
 struct MXFP4 : Simple<V, TensorType::kMXFP4, 17, 128, 255, false> {
-  static constexpr FieldRange kFields[] = {{0, 1}, {1, 16}};
+  static constexpr int kPieces[] = {1};
+  static constexpr int kItemAt = 0, kItem = 1, kHalvesAt = -1;
   // 2^(e-128), flushed below 2^-40.
   static SW_INLINE typename V::Float scale(const RecordAt& at) {
     const auto e = V::load_u8(at.bytes);
@@ -207,7 +211,8 @@ SW_INLINE void scales_and_minima(const RecordAt& at, int offset, S& s) {
 
 template <class V>
 struct Q4_K : Super<V, TensorType::kQ4_K, 144, 32, 0, 15, true, 4> {
-  static constexpr FieldRange kFields[] = {{0, 2}, {2, 2}, {4, 12}, {16, 128}};
+  static constexpr int kPieces[] = {0, 16, 32, 48, 64, 80, 96, 112, 128};
+  static constexpr int kItemAt = 0, kItem = 0, kHalvesAt = 0;
   static SW_INLINE void scales(const RecordAt& at, Scales<V, 32>& s) {
     namespace o = numerics::layout::q4_k;
     s.d = V::load_f16(at.halves + 16 * o::kD);
@@ -223,7 +228,8 @@ struct Q4_K : Super<V, TensorType::kQ4_K, 144, 32, 0, 15, true, 4> {
 
 template <class V>
 struct Q5_K : Super<V, TensorType::kQ5_K, 176, 32, 0, 31, true, 4> {
-  static constexpr FieldRange kFields[] = {{0, 2}, {2, 2}, {4, 12}, {16, 32}, {48, 128}};
+  static constexpr int kPieces[] = {0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160};
+  static constexpr int kItemAt = 0, kItem = 0, kHalvesAt = 0;
   static SW_INLINE void scales(const RecordAt& at, Scales<V, 32>& s) {
     namespace o = numerics::layout::q5_k;
     s.d = V::load_f16(at.halves + 16 * o::kD);
@@ -243,7 +249,8 @@ struct Q5_K : Super<V, TensorType::kQ5_K, 176, 32, 0, 31, true, 4> {
 
 template <class V>
 struct Q2_K : Super<V, TensorType::kQ2_K, 84, 16, 0, 3, true, 2> {
-  static constexpr FieldRange kFields[] = {{0, 16}, {16, 64}, {80, 2}, {82, 2}};
+  static constexpr int kPieces[] = {0, 16, 32, 48, 64, 68};
+  static constexpr int kItemAt = 0, kItem = 0, kHalvesAt = 80;
   static SW_INLINE void scales(const RecordAt& at, Scales<V, 16>& s) {
     namespace o = numerics::layout::q2_k;
     s.d = V::load_f16(at.halves + 16 * o::kD);
@@ -262,7 +269,8 @@ struct Q2_K : Super<V, TensorType::kQ2_K, 84, 16, 0, 3, true, 2> {
 
 template <class V>
 struct Q3_K : Super<V, TensorType::kQ3_K, 110, 16, 4, 7, false, 2> {
-  static constexpr FieldRange kFields[] = {{0, 32}, {32, 64}, {96, 12}, {108, 2}};
+  static constexpr int kPieces[] = {0, 16, 32, 48, 64, 80, 92};
+  static constexpr int kItemAt = 108, kItem = 2, kHalvesAt = -1;
   static SW_INLINE void scales(const RecordAt& at, Scales<V, 16>& s) {
     namespace o = numerics::layout::q3_k;
     s.d = V::load_f16(at.halves + 16 * o::kD);
@@ -298,7 +306,8 @@ struct Q3_K : Super<V, TensorType::kQ3_K, 110, 16, 4, 7, false, 2> {
 
 template <class V>
 struct Q6_K : Super<V, TensorType::kQ6_K, 210, 16, 32, 63, false, 2> {
-  static constexpr FieldRange kFields[] = {{0, 128}, {128, 64}, {192, 16}, {208, 2}};
+  static constexpr int kPieces[] = {0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192};
+  static constexpr int kItemAt = 208, kItem = 2, kHalvesAt = -1;
   static SW_INLINE void scales(const RecordAt& at, Scales<V, 16>& s) {
     namespace o = numerics::layout::q6_k;
     s.d = V::load_f16(at.halves + 16 * o::kD);
@@ -321,7 +330,8 @@ struct Q6_K : Super<V, TensorType::kQ6_K, 210, 16, 32, 63, false, 2> {
 
 template <class V>
 struct IQ4_XS : Super<V, TensorType::kIQ4_XS, 136, 32, 128, 255, false, 4> {
-  static constexpr FieldRange kFields[] = {{0, 2}, {2, 2}, {4, 4}, {8, 128}};
+  static constexpr int kPieces[] = {0, 16, 32, 48, 64, 80, 96, 112, 120};
+  static constexpr int kItemAt = 0, kItem = 0, kHalvesAt = 0;
   static SW_INLINE void scales(const RecordAt& at, Scales<V, 32>& s) {
     namespace o = numerics::layout::iq4_xs;
     s.d = V::load_f16(at.halves + 16 * o::kD);

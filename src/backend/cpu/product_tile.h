@@ -7,32 +7,10 @@
 
 #include "backend/cpu/product_formats.h"
 #include "backend/cpu/product_pack.h"
+#include "backend/cpu/product_rows.h"
 
 namespace spillway::cpu {
 namespace {
-
-// Interleaved bytes made at once from file rows: they stay in the first-level cache.
-inline constexpr int kFileChunkBytes = 4096;
-
-// The 16 rows of a tile: in the interleaved layout, or as rows of the file that are interleaved on the way.
-struct RowGroup {
-  const uint8_t* interleaved = nullptr;
-  const uint8_t* rows[16] = {};
-  uint8_t* buffer = nullptr;  // kFileChunkBytes, for rows
-  // Interleaves the 16 blocks at `offset` of the rows.
-  void (*interleave_block)(const uint8_t* const* rows, size_t offset, uint8_t* record) = nullptr;
-
-  // The records of blocks first .. first+count-1 of `block_bytes`; `count` may come back smaller.
-  const uint8_t* records(uint32_t first, uint32_t& count, uint32_t block_bytes) const {
-    const size_t record_bytes = size_t{16} * block_bytes;
-    if (interleaved != nullptr) return interleaved + first * record_bytes;
-    const auto most = static_cast<uint32_t>(kFileChunkBytes / record_bytes);
-    if (count > most) count = most;
-    for (uint32_t i = 0; i < count; ++i)
-      interleave_block(rows, size_t{first + i} * block_bytes, buffer + i * record_bytes);
-    return buffer;
-  }
-};
 
 struct TileTask {
   const RowGroup* weights = nullptr;
@@ -42,22 +20,6 @@ struct TileTask {
   int tokens = 0;
   int rows = 16;  // rows that exist
 };
-
-template <class V, class Format>
-void interleave_block(const uint8_t* const* rows, size_t offset, uint8_t* record) {
-  static_assert(16 * Format::kBytes <= kFileChunkBytes);
-  constexpr int kFields = sizeof(Format::kFields) / sizeof(FieldRange);
-  unroll<kFields>([&](auto f) SW_FLAT {
-    constexpr FieldRange kField = Format::kFields[f];
-    constexpr int kPieces = kField.bytes / 16, kRest = kField.bytes % 16;
-    const size_t at = offset + kField.offset;
-    uint8_t* to = record + 16 * kField.offset;
-    for (int i = 0; i < kPieces; ++i) V::interleave_piece(rows, at + 16 * i, to + 256 * i);
-    constexpr int kItem = kRest % 4 == 0 ? 4 : kRest;
-    for (int w = 0; w < kRest; w += kItem)
-      unroll<16>([&](auto r) SW_FLAT { __builtin_memcpy(to + 16 * w + kItem * r, rows[r] + at + w, kItem); });
-  });
-}
 
 template <class V, class Format>
 constexpr SumForm sum_form() {
@@ -74,17 +36,20 @@ struct Tile {
   static constexpr int kHalves = 16 / V::kLanes;
   static constexpr int kSegments = Format::kLength == 256 ? 4 : 8;
   static constexpr bool kTakesBias = Format::kBias != 0 && Bytes::kBiased;
-  static constexpr int kRecord = 16 * Format::kBytes;
 
   // Adds `count` blocks' terms to main and least.
-  static SW_INLINE void add_blocks(const uint8_t* record, uint32_t count, const int32_t* x, int first_lane,
-                                   Float* main_sums, Float* min_sums) {
+  static SW_INLINE void add_blocks(Records records, const uint8_t* next, uint32_t count, const int32_t* x,
+                                   int first_lane, Float* main_sums, Float* min_sums) {
     constexpr int kPairs = Format::kLength == 32 ? 1 : 128 / Format::kSub;
     constexpr int kSumsAt = Format::kLength / 4 * kWidth, kScaleAt = kSumsAt + kPairs * kWidth;
     Float main[kWidth], least[kWidth];
     unroll<kWidth>([&](auto t) SW_FLAT { main[t] = main_sums[t], least[t] = min_sums[t]; });
-    for (uint32_t b = 0; b < count; ++b, record += kRecord, x += kScaleAt + kWidth) {
-      const RecordAt at(record, first_lane);
+    for (uint32_t b = 0; b < count; ++b, records.first += records.stride, x += kScaleAt + kWidth) {
+      const RecordAt at(records.first, records.shift, first_lane);
+      if (next != nullptr) {
+        fetch<16 * Format::kBytes>(next);
+        next += 16 * Format::kBytes;
+      }
       const auto* dx = reinterpret_cast<const float*>(x + kScaleAt);
       if constexpr (Format::kLength == 32)
         add_simple(at, x, x + kSumsAt, dx, main, least);
@@ -182,10 +147,10 @@ struct Tile {
       const uint32_t end = begin + per_segment < task.blocks ? begin + per_segment : task.blocks;
       while (begin < end) {
         uint32_t count = end - begin;
-        const uint8_t* record = task.weights->records(begin, count, Format::kBytes);
+        const Records records = task.weights->template take<V, Format>(begin, count);
         for (int h = 0; h < kHalves; ++h)
-          add_blocks(record, count, task.activations + size_t{begin} * kBlockWords, h * V::kLanes, main[h][s],
-                     least[h][s]);
+          add_blocks(records, h == 0 ? task.weights->next_records<Format>(begin) : nullptr, count,
+                     task.activations + size_t{begin} * kBlockWords, h * V::kLanes, main[h][s], least[h][s]);
         begin += count;
       }
     }

@@ -24,6 +24,16 @@ inline void interleave_item(const uint8_t* const* rows, size_t offset, uint8_t* 
   for (size_t r = 0; r < kGroupRows; ++r) std::memcpy(out + kSize * r, rows[r] + offset, kSize);
 }
 
+// 16 bytes of each of 16 rows, transposed as words: word w of row r goes to out + 64*w + 4*r.
+template <class V>
+void interleave_piece(const uint8_t* const* rows, size_t offset, uint8_t* out) {
+  for (int lane = 0; lane < 16; lane += V::kLanes) {
+    typename V::Int x[4];
+    V::transpose(rows + lane, offset, x);
+    for (int w = 0; w < 4; ++w) V::store(out + 64 * w + 4 * lane, x[w]);
+  }
+}
+
 // A field of one block: whole pieces of 16 bytes by the vector unit, the words left over one by one. Where
 // the block goes on for long enough, a last piece takes bytes of the next field with it, which then comes and
 // overwrites them.
@@ -33,7 +43,7 @@ void interleave_field(const uint8_t* const* rows, size_t offset, size_t size, si
   if (size == 2) return interleave_item<2>(rows, offset, out);
   size_t at = 0;
   for (; at < size && at + 16 <= left; at += 16)
-    V::interleave_piece(rows, offset + at, out + at * kGroupRows);
+    interleave_piece<V>(rows, offset + at, out + at * kGroupRows);
   for (; at < size; at += 4) interleave_item<4>(rows, offset + at, out + at * kGroupRows);
 }
 
@@ -47,7 +57,7 @@ void interleave_group(TensorType type, size_t bytes, const uint8_t* const* rows,
     alignas(64) uint8_t words[16 * kGroupRows];
     size_t at = 0;
     for (; at + 16 <= bytes; at += 16) {
-      V::interleave_piece(rows, at, words);
+      interleave_piece<V>(rows, at, words);
       split_words(words, 4, out + at * kGroupRows);
     }
     for (; at < bytes; at += 2) interleave_item<2>(rows, at, out + at * kGroupRows);
