@@ -126,6 +126,7 @@ TEST(ChatTemplate, ArgumentsAreEncodedOnce) {
   const auto text = [](const std::string& name, const std::string& arguments) {
     RenderOptions options;
     options.tools = tools();
+    options.now = std::chrono::local_days(std::chrono::year(2026) / 11 / 29);  // harmony writes the date
     const auto prompt = load(name).render(Json::array({user("q"), call(arguments)}), options);
     return prompt ? prompt->text : "ERROR " + prompt.error().message;
   };
