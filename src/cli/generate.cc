@@ -106,6 +106,7 @@ Result<Answer> generate(engine::Engine& engine, engine::SequenceId sequence, con
     if (!decoded && decoded.error().kind == Error::Kind::kCancelled) return finish(Finish::kInterrupted);
     SW_TRY(decoded);
     history.insert(history.end(), next.begin(), next.end());
+    if (options.max_tokens == 0) return finish(Finish::kLength);
     SW_TRY(chosen);
     token = *chosen;
     ++answer.figures.generated_tokens;

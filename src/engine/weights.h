@@ -21,7 +21,7 @@ class HostWeights {
   static Result<HostWeights> load(const ModelFiles& files, std::span<const model::Weight> weights,
                                   LoadMode mode, uint32_t threads, const Progress& progress);
 
-  // By WeightId. Vectors (one row of F32: norms, biases) are always copies.
+  // By WeightId. Vectors (one row of F32: norms, biases) are always copies, and flushed (docs/numerics.md).
   const std::vector<cpu::Matrix>& matrices() const { return matrices_; }
 
   // The values of a vector; empty for kNoWeight.
