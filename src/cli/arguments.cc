@@ -31,6 +31,13 @@ std::vector<std::string> rewrite_arguments(int argc, char** argv) {
   return result;
 }
 
+void take_last_of_repeated(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands({}))
+    for (CLI::Option* option : command->get_options())
+      if (option->get_items_expected_max() == 1)
+        option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
 std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
   std::string names = CLI::Formatter::make_option_name(option, is_positional);
   for (const std::string_view name : kOneDashNames) {

@@ -11,6 +11,10 @@ namespace spillway::cli {
 // The arguments with "-lm" made "--lm" and so on; an argument after "--" is left alone.
 std::vector<std::string> rewrite_arguments(int argc, char** argv);
 
+// Of an option that takes one value and is given twice, the last counts: people add to a command line to
+// change it.
+void take_last_of_repeated(CLI::App& app);
+
 // Help in which these options have one dash.
 class HelpFormatter : public CLI::Formatter {
  public:

@@ -185,7 +185,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   flags->load.add_to(*command);
   command->callback([flags, command, &exit_code] {
     const auto result = bench(*flags, *command);
-    exit_code = !result ? report(result.error()) : flush_stdout() ? kExitOk : kExitError;
+    exit_code = !result ? report(result.error()) : finish_output();
   });
 }
 

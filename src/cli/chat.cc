@@ -81,7 +81,7 @@ class Chat {
     }
     fmt::print("\n");
     last_ = result->figures;
-    fmt::print(stderr, "{}\n", dim(format_figures(result->figures)));
+    say(dim(format_figures(result->figures)));
     if (result->finish == Finish::kContextFull)
       note(fmt::format(
           "the answer was cut: the context is full ({} of {} positions); /reset, or start with a larger -c",
@@ -142,7 +142,13 @@ class Chat {
     } else if (name == "seed") {
       number(changed.seed);
     } else if (name == "n") {
-      number(conversation_.options().max_tokens);
+      int64_t n = -1;
+      number(n);
+      if (known && n < -1) {
+        fmt::print("n is {}, must be -1 (no limit) or a number of tokens.\n", n);
+        known = false;
+      }
+      if (known) conversation_.options().max_tokens = n;
     } else if (name == "think" && (value == "on" || value == "off")) {
       conversation_.template_variables()["enable_thinking"] = value == "on";
     } else if (!name.empty()) {

@@ -26,11 +26,20 @@ void add_bench(CLI::App& app, int& exit_code);
 // Prints "spillway: <message>" to standard error; the exit code is kExitError.
 int report(const Error& error);
 void note(const std::string& message);  // for the person; standard error
+void say(const std::string& line);      // to standard error as it is
+
+// The text with its control characters (but line ends and tabs) escaped: texts from files and users may hold
+// some, and a terminal would obey them.
+std::string printable(std::string_view text);
 
 // "1.5 GiB", "144 B"
 std::string format_bytes(uint64_t bytes);
 
 // Standard output can still be written to; false when it can't (a closed pipe, a full disk).
 bool flush_stdout();
+
+// The exit code of a command that did its work: an error and its message where standard output did not take
+// all of it.
+int finish_output();
 
 }  // namespace spillway::cli

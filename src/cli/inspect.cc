@@ -157,18 +157,19 @@ void print_model(const engine::ModelFiles& files, const model::Description& m, c
 
   fmt::print("\nText\n");
   if (text.contains("error")) {
-    fmt::print("  tokenizer: cannot be used: {}\n", text["error"].get<std::string>());
+    fmt::print("  tokenizer: cannot be used: {}\n", printable(text["error"].get<std::string>()));
     return;
   }
   const std::string pre = text["pre"];
   fmt::print("  tokenizer: {} tokens, {}\n", text["tokens"].get<uint64_t>(),
              pre.empty() ? "no pre-tokenizer named" : "pre-tokenizer " + pre);
-  for (const Json& warning : text["warnings"]) fmt::print("  warning: {}\n", warning.get<std::string>());
+  for (const Json& warning : text["warnings"])
+    fmt::print("  warning: {}\n", printable(warning.get<std::string>()));
   const Json& t = text["chat_template"];
   if (t.is_null())
     fmt::print("  chat template: none\n");
   else if (t.contains("error"))
-    fmt::print("  chat template: cannot be used: {}\n", t["error"].get<std::string>());
+    fmt::print("  chat template: cannot be used: {}\n", printable(t["error"].get<std::string>()));
   else
     fmt::print("  chat template: {}{}{}\n", t["system"].get<bool>() ? "system role" : "no system role",
                t["tools"].get<bool>() ? ", tools" : "",
@@ -268,7 +269,7 @@ void add_inspect(CLI::App& app, int& exit_code) {
   flags->load.add_to(*command);
   command->callback([flags, &exit_code] {
     const auto result = inspect(*flags);
-    exit_code = !result ? report(result.error()) : flush_stdout() ? kExitOk : kExitError;
+    exit_code = !result ? report(result.error()) : finish_output();
   });
 }
 

@@ -86,6 +86,23 @@ Result<engine::Options> LoadFlags::options() const {
   return options;
 }
 
+namespace {
+
+void note_unused_tensors(const model::Description& model) {
+  constexpr size_t kNamed = 3;
+  const std::vector<std::string>& unused = model.unused_tensors;
+  if (unused.empty()) return;
+  std::string names;
+  for (size_t i = 0; i < std::min(kNamed, unused.size()); ++i)
+    names += fmt::format("{}'{}'", i == 0 ? "" : ", ", unused[i]);
+  note(fmt::format(
+      "warning: {} tensor{} in the file {} no part of the model that is run and {} not used: {}{}",
+      unused.size(), unused.size() == 1 ? "" : "s", unused.size() == 1 ? "is" : "are",
+      unused.size() == 1 ? "is" : "are", names, unused.size() > kNamed ? ", ..." : ""));
+}
+
+}  // namespace
+
 Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, const CLI::App& command) {
   for (const std::string& word : flags.without_effect(command)) note(word);
   SW_ASSIGN(const engine::Options options, flags.options());
@@ -96,7 +113,8 @@ Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, cons
   });
   bar.clear();
   if (!engine) return engine;
-  if (!flags.quiet) fmt::print(stderr, "{}\n", dim(describe_load(**engine)));
+  note_unused_tensors((*engine)->description());
+  if (!flags.quiet) say(dim(describe_load(**engine)));
   return engine;
 }
 

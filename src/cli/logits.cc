@@ -1,4 +1,6 @@
 // `spillway logits`: the logits of every position, for comparing with other engines.
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -34,6 +36,7 @@ Result<void> compute(engine::Engine& engine, std::span<const int32_t> tokens, co
   std::vector<engine::SequenceId> others;
   for (uint32_t i = 0; i < flags.neighbours; ++i) others.push_back(engine.open_sequence());
   bool written = true;
+  std::optional<size_t> not_a_number;  // the first such position
   for (size_t first = 0; first < tokens.size(); first += piece) {
     // The neighbours stand before and after, with tokens of their own.
     std::vector<engine::BatchItem> items;
@@ -50,11 +53,18 @@ Result<void> compute(engine::Engine& engine, std::span<const int32_t> tokens, co
     for (uint32_t i = flags.neighbours / 2; i < flags.neighbours; ++i) add_other(i);
     SW_TRY(engine.decode(
         items,
-        [&](size_t item, size_t, std::span<const float> row) {
-          if (item == own)
-            written = written && std::fwrite(row.data(), sizeof(float), row.size(), out) == row.size();
+        [&](size_t item, size_t token, std::span<const float> row) {
+          if (item != own) return;
+          if (!not_a_number && std::ranges::any_of(row, [](float x) { return std::isnan(x); }))
+            not_a_number = first + token;
+          written = written && std::fwrite(row.data(), sizeof(float), row.size(), out) == row.size();
         },
         [] { return !interrupted(); }));
+    if (not_a_number)
+      return invalid(
+          "the logits of position {} hold NaN: the model's weights are damaged; "
+          "'spillway inspect --check' names the tensor",
+          *not_a_number);
   }
   if (!written || std::fflush(out) != 0)
     return fail(Error::Kind::kIo, "'{}' cannot be written to", flags.out);
@@ -121,7 +131,7 @@ void add_logits(CLI::App& app, int& exit_code) {
   flags->load.add_to(*command);
   command->callback([flags, command, &exit_code] {
     const auto result = logits(*flags, *command);
-    exit_code = result ? kExitOk : report(result.error());
+    exit_code = result ? finish_output() : report(result.error());
   });
 }
 

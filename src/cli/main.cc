@@ -1,9 +1,13 @@
+#include <system_error>
+
 #include "cli/arguments.h"
 #include "cli/common.h"
+#include "cli/terminal.h"
 #include "cli/version.h"
 
 int main(int argc, char** argv) {
   using namespace spillway::cli;
+  prepare_standard_streams();
   CLI::App app("Runs Mixture-of-Experts language models (GGUF files) that are larger than the GPU's memory.",
                "spillway");
   app.formatter(std::make_shared<HelpFormatter>());
@@ -21,6 +25,7 @@ int main(int argc, char** argv) {
 
   std::vector<std::string> arguments = rewrite_arguments(argc, argv);
   std::ranges::reverse(arguments);  // CLI11 takes them from the back
+  take_last_of_repeated(app);
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
@@ -29,6 +34,9 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return report(
         {spillway::Error::Kind::kNoMemory, "out of memory; a smaller -c or -ub, or '-lm mmap', needs less"});
+  } catch (const std::system_error& error) {  // fmt::print throws where standard output fails
+    return report(
+        {spillway::Error::Kind::kIo, fmt::format("standard output cannot be written to: {}", error.what())});
   }
   return exit_code;
 }

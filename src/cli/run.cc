@@ -88,8 +88,10 @@ nlohmann::ordered_json answer_json(const Answer& answer, const sample::SamplerPa
 int explain_finish(const Answer& answer, const engine::Engine& engine) {
   switch (answer.finish) {
     case Finish::kContextFull:
-      note(fmt::format("the answer was cut: the context is full ({} of {} positions); raise -c",
-                       answer.figures.prompt_tokens + answer.figures.generated_tokens, engine.context()));
+      note(fmt::format(
+          "the answer was cut: the context is full ({} of {} positions); raise -c",
+          answer.figures.prompt_tokens + answer.figures.generated_tokens - 1,  // the last is not in it
+          engine.context()));
       return kExitError;
     case Finish::kInterrupted:
       return kExitInterrupted;
@@ -98,8 +100,8 @@ int explain_finish(const Answer& answer, const engine::Engine& engine) {
   }
 }
 
-Result<std::string> get_prompt(const RunFlags& flags) {
-  if (!flags.prompt.empty()) return flags.prompt;
+Result<std::string> get_prompt(const RunFlags& flags, const CLI::App& command) {
+  if (command.count("--prompt") > 0) return flags.prompt;
   if (!flags.prompt_file.empty() && flags.prompt_file != "-")
     return read_text_file(flags.prompt_file, limits::kMaxTextBytes);
   return read_standard_input(limits::kMaxTextBytes);
@@ -137,7 +139,8 @@ Result<Answer> continue_text(engine::Engine& engine, const text::Tokenizer& toke
 }
 
 Result<int> run(RunFlags& flags, const CLI::App& command) {
-  const bool chat_on_terminal = flags.prompt.empty() && flags.prompt_file.empty() && stdin_is_terminal();
+  const bool chat_on_terminal =
+      command.count("--prompt") == 0 && flags.prompt_file.empty() && stdin_is_terminal();
   if (chat_on_terminal && flags.no_chat)
     return invalid("--no-chat needs a prompt: give -p, -f or standard input");
   if (chat_on_terminal && flags.json) return invalid("--json needs a prompt: give -p, -f or standard input");
@@ -149,7 +152,8 @@ Result<int> run(RunFlags& flags, const CLI::App& command) {
   catch_interrupts();
   std::string prompt;
   if (!chat_on_terminal) {
-    SW_ASSIGN(prompt, get_prompt(flags));
+    SW_ASSIGN(prompt, get_prompt(flags, command));
+    if (prompt.empty()) return invalid("the prompt is empty: there is nothing to answer");
   }
 
   SW_ASSIGN(const auto engine, load_engine(flags.load, command));
@@ -194,7 +198,7 @@ Result<int> run(RunFlags& flags, const CLI::App& command) {
     fmt::print("\n");
   }
   if (!flush_stdout()) return fail(Error::Kind::kIo, "standard output cannot be written to");
-  if (!flags.no_figures) fmt::print(stderr, "{}\n", dim(format_figures(answer->figures)));
+  if (!flags.no_figures) say(dim(format_figures(answer->figures)));
   return explain_finish(*answer, *engine);
 }
 

@@ -1,9 +1,12 @@
 #include "cli/terminal.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
+
+#include "cli/common.h"
 
 namespace spillway::cli {
 namespace {
@@ -20,6 +23,13 @@ void on_interrupt(int) {
 bool stdin_is_terminal() { return isatty(STDIN_FILENO); }
 bool stdout_is_terminal() { return isatty(STDOUT_FILENO); }
 bool stderr_is_terminal() { return isatty(STDERR_FILENO); }
+
+void prepare_standard_streams() {
+  std::signal(SIGPIPE, SIG_IGN);
+  // Opened for reading, so that writing to a closed output still fails. open() gives the lowest free number.
+  for (int stream = 0; stream <= 2; ++stream)
+    if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != stream) _exit(kExitError);
+}
 
 void catch_interrupts() {
   struct sigaction action = {};

@@ -10,6 +10,10 @@ bool stdin_is_terminal();
 bool stdout_is_terminal();
 bool stderr_is_terminal();
 
+// Makes a reader that goes away (`| head`) an error of writing rather than a signal, and keeps the numbers of
+// standard streams that the caller closed from being given to files that are opened later.
+void prepare_standard_streams();
+
 // From here on Ctrl-C sets a flag instead of ending the program; a second one before the flag is looked at
 // ends it.
 void catch_interrupts();

@@ -81,7 +81,7 @@ void add_model(CLI::App& command, TokenizeFlags& flags) {
 
 int finish(const Result<void>& result) {
   if (!result) return report(result.error());
-  return flush_stdout() ? kExitOk : kExitError;
+  return finish_output();
 }
 
 }  // namespace

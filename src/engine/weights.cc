@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "base/checked.h"
+#include "numerics/float_bits.h"
 #include "numerics/layout.h"
 #include "sys/load.h"
 
@@ -59,6 +60,7 @@ Result<void> HostWeights::copy_vectors(const ModelFiles& files, std::span<const 
     if (!is_vector(weights[i])) continue;
     SW_TRY(files.files[weights[i].shard]->read_at(weights[i].offset,
                                                   std::as_writable_bytes(std::span(next, weights[i].cols))));
+    for (uint32_t c = 0; c < weights[i].cols; ++c) next[c] = numerics::flush(next[c]);
     matrices_[i].layout = cpu::Layout::kFile;
     matrices_[i].data = reinterpret_cast<const std::byte*>(next);
     next += ceil_div(weights[i].cols, kLine) * kLine;

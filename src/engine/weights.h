@@ -22,7 +22,7 @@ class HostWeights {
                                   LoadMode mode, const cpu::Kernels& kernels, uint32_t threads,
                                   const Progress& progress);
 
-  // By WeightId. Vectors (one row of F32: norms, biases) are always copies.
+  // By WeightId. Vectors (one row of F32: norms, biases) are always copies, and flushed (docs/numerics.md).
   const std::vector<cpu::Matrix>& matrices() const { return matrices_; }
 
   // The values of a vector; empty for kNoWeight.

@@ -1,5 +1,8 @@
 #include "model/describe.h"
 
+#include <charconv>
+
+#include "gguf/names.h"
 #include "model/families/family.h"
 
 namespace spillway::model {
@@ -17,6 +20,23 @@ constexpr Family kFamilies[] = {
     {"olmoe", describe_olmoe},
 };
 
+// Whether a tensor that nobody asked for must not be passed over: those of layers that run (a bias that a
+// family doesn't have, say) and of the model's ends. What else a file may carry (a vision tower, next-token
+// layers) is none of our business and only noted.
+bool changes_the_result(std::string_view tensor, size_t layers) {
+  // Rotary tables that old converters stored; the metadata says the same.
+  if (tensor.ends_with("attn_rot_embd.weight") || tensor.ends_with("rope_freqs.weight") ||
+      tensor.ends_with("attn_rot_embd") || tensor.ends_with("attention.rotary_emb.inv_freq"))
+    return false;
+  for (const std::string_view end : {"output", "token_embd", "position_embd"})
+    if (tensor.starts_with(end)) return true;
+  if (!tensor.starts_with("blk.")) return false;
+  size_t layer = 0;
+  const char* begin = tensor.data() + 4;
+  const auto [stop, error] = std::from_chars(begin, tensor.data() + tensor.size(), layer);
+  return error == std::errc() && stop != begin && layer < layers;
+}
+
 }  // namespace
 
 Result<Description> describe(const gguf::Metadata& metadata, std::span<const gguf::TensorInfo> tensors) {
@@ -29,15 +49,24 @@ Result<Description> describe(const gguf::Metadata& metadata, std::span<const ggu
   if (family == nullptr) {
     std::string known;
     for (const Family& f : kFamilies) known += fmt::format("{}{}", known.empty() ? "" : ", ", f.architecture);
-    return unsupported("model family '{}' is not supported; this program runs {}", *architecture, known);
+    return unsupported("model family {} is not supported; this program runs {}", gguf::quoted(*architecture),
+                       known);
   }
 
   Builder builder(metadata, tensors, *architecture);
   Description model{.family = std::string(*architecture)};
   SW_ASSIGN(const auto name, metadata.find_string("general.name"));
-  model.name = std::string(name.value_or(""));
+  const std::string shown =
+      gguf::quoted(name.value_or(""));  // without control characters, which a terminal obeys
+  model.name = shown.substr(1, shown.size() - 2);
   SW_TRY(family->describe(builder, model));
   model.unused_tensors = builder.unused();
+  for (const std::string& tensor : model.unused_tensors)
+    if (changes_the_result(tensor, model.layers.size()))
+      return unsupported(
+          "tensor '{}' belongs to a part of the model that is run, but this program has no use for it "
+          "in family '{}': the results would be wrong",
+          tensor, *architecture);
   return model;
 }
 

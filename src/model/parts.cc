@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/limits.h"
+#include "gguf/names.h"
 
 namespace spillway::model {
 namespace {
@@ -15,9 +16,10 @@ Result<Rope> read_rope(Builder& b, RopeStyle style, const CommonSizes& sizes, ui
   SW_ASSIGN(const auto kind, b.metadata().find_string(b.key("rope.scaling.type")));
   SW_ASSIGN(const float old_linear, b.float_or("rope.scale_linear", 0.0f));  // files from before scaling.type
   SW_ASSIGN(p.factor, b.float_or("rope.scaling.factor", old_linear != 0 ? old_linear : 1.0f));
-  if (kind ? *kind == "linear" : old_linear != 0) {
-    p.scaling = numerics::RopeScaling::kLinear;
-  } else if (!kind || kind->empty() || *kind == "none") {
+  if (p.factor == 0) p.factor = 1.0;  // some converters write 0 for "none"
+  if (!kind || *kind == "linear") {   // a factor without a type is linear, as in llama.cpp
+    if (p.factor != 1) p.scaling = numerics::RopeScaling::kLinear;
+  } else if (kind->empty() || *kind == "none") {
     p.factor = 1.0;
   } else if (*kind == "yarn") {
     p.scaling = numerics::RopeScaling::kYarn;
@@ -28,8 +30,8 @@ Result<Rope> read_rope(Builder& b, RopeStyle style, const CommonSizes& sizes, ui
     SW_ASSIGN(p.beta_slow, b.float_or("rope.scaling.yarn_beta_slow", 1.0f));
     SW_ASSIGN(p.extrapolation, b.float_or("rope.scaling.yarn_ext_factor", 1.0f));
   } else {
-    return unsupported("key '{}' is '{}'; known are none, linear and yarn", b.key("rope.scaling.type"),
-                       *kind);
+    return unsupported("key '{}' is {}; known are none, linear and yarn", b.key("rope.scaling.type"),
+                       gguf::quoted(*kind));
   }
   SW_ASSIGN(rope.frequency_factors, b.optional_vector("rope_freqs.weight", p.rope_length / 2));
   const std::vector<float> ones(rope.frequency_factors ? p.rope_length / 2 : 0,
@@ -73,7 +75,8 @@ std::string layer_tensor(uint32_t layer, std::string_view name) {
 }
 
 bool is_moe_layer(const Builder& b, uint32_t layer) {
-  return b.has(layer_tensor(layer, "ffn_gate_inp.weight"));
+  return b.has(layer_tensor(layer, "ffn_gate_inp.weight")) ||
+         b.has(layer_tensor(layer, "ffn_gate_exps.weight"));
 }
 
 Result<CommonSizes> read_common(Builder& b, RopeStyle style, Description& model) {
@@ -151,6 +154,13 @@ Result<DenseFfn> read_dense_ffn(Builder& b, const CommonSizes& sizes, uint32_t l
 Result<uint32_t> expert_width(const Builder& b) {
   SW_ASSIGN(const uint32_t width, b.uint_or("expert_feed_forward_length", 0, 1, limits::kMaxHiddenLength));
   return width != 0 ? width : b.require_uint("feed_forward_length", 1, limits::kMaxHiddenLength);
+}
+
+Result<uint32_t> qwen_expert_width(const Builder& b) {
+  if (b.metadata().contains(b.key("expert_feed_forward_length"))) return expert_width(b);
+  SW_ASSIGN(const uint32_t all, b.require_uint("feed_forward_length", 1, limits::kMaxHiddenLength));
+  SW_ASSIGN(const uint32_t used, b.require_uint("expert_used_count", 1, limits::kMaxExpertsUsed));
+  return all / used;
 }
 
 Result<MoeFfn> read_moe(Builder& b, const CommonSizes& sizes, uint32_t layer, uint32_t width,

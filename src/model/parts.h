@@ -34,11 +34,16 @@ struct MoeDefaults {
 Result<MoeFfn> read_moe(Builder& builder, const CommonSizes& sizes, uint32_t layer, uint32_t width,
                         MoeDefaults defaults);
 
-// True where the layer has a router; a layer without one is dense (interleaved layers, leading dense layers).
+// True where the layer has a router or merged experts; a layer without one is dense (interleaved layers,
+// leading dense layers).
 bool is_moe_layer(const Builder& builder, uint32_t layer);
 
 // Width of one expert: expert_feed_forward_length, else feed_forward_length.
 Result<uint32_t> expert_width(const Builder& builder);
+
+// The same for Qwen's families, whose first files had only feed_forward_length: that of all used experts
+// together.
+Result<uint32_t> qwen_expert_width(const Builder& builder);
 
 std::string layer_tensor(uint32_t layer,
                          std::string_view name);  // "blk.3.attn_q.weight" from 3, "attn_q.weight"

@@ -8,7 +8,7 @@ namespace spillway::model {
 // The routed weights are not renormalised (norm_topk_prob is false in the published configurations).
 Result<void> describe_qwen2moe(Builder& b, Description& model) {
   SW_ASSIGN(const CommonSizes sizes, read_common(b, RopeStyle::kNeox, model));
-  SW_ASSIGN(const uint32_t width, expert_width(b));
+  SW_ASSIGN(const uint32_t width, qwen_expert_width(b));
   SW_ASSIGN(const uint32_t shared_width,
             b.uint_or("expert_shared_feed_forward_length", 0, 1, limits::kMaxHiddenLength));
   for (uint32_t n = 0; n < sizes.layers; ++n) {

@@ -8,7 +8,7 @@ namespace spillway::model {
 // in mlp_only_layers are dense.
 Result<void> describe_qwen3moe(Builder& b, Description& model) {
   SW_ASSIGN(const CommonSizes sizes, read_common(b, RopeStyle::kNeox, model));
-  SW_ASSIGN(const uint32_t width, expert_width(b));
+  SW_ASSIGN(const uint32_t width, qwen_expert_width(b));
   for (uint32_t n = 0; n < sizes.layers; ++n) {
     Layer layer;
     SW_ASSIGN(layer.attention_norm, b.vector(layer_tensor(n, "attn_norm.weight"), sizes.hidden));
