@@ -8,10 +8,8 @@ Result<ModelFiles> open_model_files(const std::string& path) {
   ModelFiles result;
   const auto open = [](const std::string& shard) -> Result<gguf::Header> {
     SW_ASSIGN(const auto file, sys::open_file(shard));
-    auto header = gguf::read_header(
+    return gguf::read_header(
         file->size(), [&](uint64_t offset, std::span<std::byte> to) { return file->read_at(offset, to); });
-    if (!header) return std::unexpected(header.error().in(shard));
-    return std::move(*header);
   };
   SW_ASSIGN(result.model, gguf::open_model(path, open));
   for (const std::string& shard : result.model.paths()) {

@@ -35,7 +35,7 @@ Result<uint32_t> read_start(Cursor& cursor, std::span<const std::byte> prefix, u
   const std::string_view begin(reinterpret_cast<const char*>(prefix.data()), prefix.size());
   for (const Lookalike& entry : kLookalikes)
     if (begin.starts_with(entry.begin)) return unsupported("the file is {}", entry.what);
-  SW_ASSIGN(const auto magic, cursor.take(kMagic.size(), "the magic"));
+  SW_ASSIGN(const auto magic, cursor.take(kMagic.size(), "the magic (GGUF)"));
   const std::string_view found(reinterpret_cast<const char*>(magic.data()), magic.size());
   if (found != kMagic)
     return invalid("the file begins with {}; a GGUF file begins with 'GGUF'", quoted(found));

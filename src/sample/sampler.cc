@@ -28,7 +28,7 @@ Result<void> validate(const SamplerParams& p, uint32_t vocabulary) {
   SW_TRY(check_range("temperature", p.temperature, 0.0f, 100.0f));
   SW_TRY(check_range("top-p", p.top_p, 0.0f, 1.0f));
   SW_TRY(check_range("min-p", p.min_p, 0.0f, 1.0f));
-  SW_TRY(check_range("repeat penalty", p.repeat_penalty, 0.01f, 100.0f));
+  SW_TRY(check_range("repeat penalty", p.repeat_penalty, 0.01f, 10000.0f));
   SW_TRY(check_range("presence penalty", p.presence_penalty, -100.0f, 100.0f));
   SW_TRY(check_range("frequency penalty", p.frequency_penalty, -100.0f, 100.0f));
   if (p.repeat_last_n < -1)

@@ -1,8 +1,9 @@
 // How far each quantized type is from the exact forward, beside how far llama.cpp is from it on the same
 // files. Both round activations to 8 bits (or not at all) before a product; ours may be no more than a tenth
 // farther.
-#include <algorithm>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "support/exact_forward.h"
 #include "support/run_engine.h"

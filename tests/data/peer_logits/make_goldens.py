@@ -22,7 +22,6 @@ CASES = {
                       80, [3, 31, 79]),
     "qwen2moe-yarn": ("--family qwen2moe --heads 2 --kv-heads 1 --head-length 32 --rope-scaling yarn --rope-factor 2.5 "
                       "--rope-original-context 256 --seed 27", 64, [5, 63]),
-    "qwen3moe-expert-scale": ("--family qwen3moe --expert-scale 2.5 --seed 28", 12, [11]),
     "qwen3moe-long": ("--family qwen3moe --layers 2 --seed 29", 300, [126, 127, 128, 129, 299]),
 }
 
