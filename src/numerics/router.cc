@@ -78,7 +78,9 @@ void route(const RouterParams& p, float* logits, uint32_t* ids, float* weights) 
     for (uint32_t e = 0; e < p.n_experts; ++e) logits[e] = sigmoid(logits[e]);
   const float* probabilities = logits;
 
-  const auto choice = [&](uint32_t e) { return p.bias ? probabilities[e] + flush(p.bias[e]) : probabilities[e]; };
+  const auto choice = [&](uint32_t e) {
+    return p.bias ? probabilities[e] + flush(p.bias[e]) : probabilities[e];
+  };
   const auto before = [&](uint32_t a, uint32_t b) { return ranks_before(choice(a), a, choice(b), b); };
   uint32_t n = 0;
   if (p.n_groups_used == p.n_groups) {

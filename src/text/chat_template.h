@@ -55,8 +55,8 @@ struct RenderOptions {
   // null, or an object whose members become template variables: {"enable_thinking": false}. They win over
   // bos_token and so on, but may not replace messages, tools, documents or add_generation_prompt.
   Json extra;
-  // What strftime_now() tells the template. Without it that function is undefined: most templates have a branch for
-  // that, some fail.
+  // What strftime_now() tells the template. Without it that function is undefined: most templates have a
+  // branch for that, some fail.
   std::optional<std::chrono::local_seconds> now;
   SystemRule system_rule = SystemRule::kRefuse;
 };

@@ -1,5 +1,5 @@
-// A plain main for fuzz targets, so that they build and run without libFuzzer: feeds each file named on the command
-// line, and each file in each folder named, to the target once.
+// A plain main for fuzz targets, so that they build and run without libFuzzer: feeds each file named on the
+// command line, and each file in each folder named, to the target once.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

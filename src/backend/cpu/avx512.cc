@@ -9,7 +9,8 @@
 namespace spillway::cpu {
 
 const Kernels& avx512_kernels() {
-  static constexpr Kernels kTable = vector_table<product_avx512, product_scratch_avx512, interleave_avx512>("avx512");
+  static constexpr Kernels kTable =
+      vector_table<product_avx512, product_scratch_avx512, interleave_avx512>("avx512");
   return kTable;
 }
 
