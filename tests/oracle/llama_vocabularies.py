@@ -2,7 +2,7 @@
 (*.inp and *.out, made there with the families' own encoders), and, where a program is given that encodes a text with
 llama.cpp, with what it says on many more texts.
 
-    llama_vocabularies.py ENCODE_LINES MODELS_FOLDER WORK_FOLDER [--peer PROGRAM --texts TEXTS.json]
+    llama_vocabularies.py ENCODE_LINES WORK_FOLDER --models=FOLDER [--peer PROGRAM --texts TEXTS.json]
 
 PROGRAM is called as `PROGRAM FILE --nul 1` with texts on its standard input, each ended by a NUL byte, and prints a line
 of ids, separated by commas, for each (no special tokens added or parsed). Exit codes: 0 equal, 1 not, 77 skipped because the folder isn't there.
@@ -58,8 +58,8 @@ def vocabulary_data(keys):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("encode_lines")
-    parser.add_argument("models")
     parser.add_argument("work")
+    parser.add_argument("--models", default="")
     parser.add_argument("--peer")
     parser.add_argument("--texts")
     parser.add_argument("--only")

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <random>
 
 #include "text/tiny_vocabulary.h"
@@ -135,10 +135,10 @@ TEST(ByteBpe, LongRunsAreNeitherSlowNorDeep) {
       std::string text = "Hello";
       while (text.size() < 50'000) text += pattern;
       text += "world";
-      const auto start = std::chrono::steady_clock::now();
+      const std::clock_t start = std::clock();  // processor time: other programs don't matter
       ASSERT_EQ(round_trip(*tokenizer, text), text) << pre;
-      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-      EXPECT_LT(seconds.count(), 2.0) << pre << " on a run of '" << pattern << "'";
+      const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+      EXPECT_LT(seconds, 1.0) << pre << " on a run of '" << pattern << "'";
     }
   }
 }

@@ -18,7 +18,7 @@ if(SPILLWAY_DEBIAN_PYTHON)
   oracle_test(sentencepiece ${SPILLWAY_DEBIAN_PYTHON} ${oracle}/sentencepiece_models.py $<TARGET_FILE:encode_lines>
               ${oracle_work})
   oracle_test(llama_vocabularies ${SPILLWAY_DEBIAN_PYTHON} ${oracle}/llama_vocabularies.py $<TARGET_FILE:encode_lines>
-              "${SPILLWAY_LLAMA_MODELS}" ${oracle_work})
+              ${oracle_work} --models=${SPILLWAY_LLAMA_MODELS})
 endif()
 
 spillway_fuzz(tokenizer LINK spillway_text)

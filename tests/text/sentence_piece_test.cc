@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <random>
 
 #include "text/tiny_vocabulary.h"
@@ -112,11 +112,11 @@ TEST(SentencePiece, LongRunsAreNotSlow) {
   const auto tokenizer = make_tokenizer(sentence_piece({SP SP, "aa", "aaaa", "a", SP, SP SP SP SP, "\n"}));
   for (const char* pattern : {"a", " ", "\n", "x", "\xE4\xB8\xAD", "a "}) {
     std::string text;
-    while (text.size() < 1'000'000) text += pattern;
-    const auto start = std::chrono::steady_clock::now();
+    while (text.size() < 300'000) text += pattern;
+    const std::clock_t start = std::clock();  // processor time: other programs don't matter
     ASSERT_EQ(*tokenizer->decode(*tokenizer->encode(text)), text);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    EXPECT_LT(seconds.count(), 5.0) << "a run of '" << pattern << "'";
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    EXPECT_LT(seconds, 1.0) << "a run of '" << pattern << "'";
   }
 }
 
