@@ -35,7 +35,7 @@ std::string to_valid_utf8(std::string_view bytes) {
 
 std::string StreamDecoder::push(int32_t id) {
   const Vocabulary& vocabulary = tokenizer_->vocabulary();
-  const std::string_view bytes = tokenizer_->token_bytes(id);
+  const std::string_view bytes = tokenizer_->next_bytes(id, drop_space_);
   if (bytes.empty()) return {};
   if (options_.skip_special && vocabulary.is_hidden(static_cast<uint32_t>(id))) return {};
   held_ += bytes;
@@ -47,6 +47,7 @@ std::string StreamDecoder::push(int32_t id) {
 std::string StreamDecoder::finish() {
   std::string text = to_valid_utf8(held_);
   held_.clear();
+  drop_space_ = false;
   return text;
 }
 

@@ -38,6 +38,7 @@ class StreamDecoder {
   const Tokenizer* tokenizer_;
   Options options_;
   std::string held_;
+  bool drop_space_ = false;  // a stream follows earlier text (DecodeOptions::continuation)
 };
 
 }  // namespace text

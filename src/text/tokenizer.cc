@@ -72,19 +72,24 @@ Result<std::string> Tokenizer::decode(std::span<const int32_t> ids, DecodeOption
     if (ids[i] < 0 || static_cast<uint32_t>(ids[i]) >= vocabulary_.size())
       return invalid("token {} of {} has id {}; the vocabulary has {} tokens", i, ids.size(), ids[i],
                      vocabulary_.size());
-    const auto id = static_cast<uint32_t>(ids[i]);
-    const bool special = vocabulary_.is_control(id) || vocabulary_.type(id) == TokenType::kUserDefined;
-    std::string_view bytes = token_bytes_[id];
-    if (special) {
-      drop_space = vocabulary_.add_space_prefix();  // encode put one after it
-      if (options.skip_special && vocabulary_.is_hidden(id)) continue;
-    } else {
-      if (drop_space && bytes.starts_with(' ')) bytes.remove_prefix(1);
-      drop_space = false;
-    }
+    const std::string_view bytes = next_bytes(ids[i], drop_space);
+    if (options.skip_special && vocabulary_.is_hidden(static_cast<uint32_t>(ids[i]))) continue;
     text += bytes;
   }
   return text;
+}
+
+std::string_view Tokenizer::next_bytes(int32_t id, bool& drop_space) const {
+  std::string_view bytes = token_bytes(id);
+  const auto index = static_cast<uint32_t>(id);
+  if (bytes.empty() && index >= vocabulary_.size()) return {};
+  if (vocabulary_.is_control(index) || vocabulary_.type(index) == TokenType::kUserDefined) {
+    drop_space = vocabulary_.add_space_prefix();  // encode put one after it
+    return bytes;
+  }
+  if (drop_space && bytes.starts_with(' ')) bytes.remove_prefix(1);
+  drop_space = false;
+  return bytes;
 }
 
 std::string_view Tokenizer::token_bytes(int32_t id) const {

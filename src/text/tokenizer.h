@@ -63,6 +63,10 @@ class Tokenizer {
   // The view lives as long as the tokenizer.
   std::string_view token_bytes(int32_t id) const;
 
+  // The same within a text: without the space that encode put before it where `drop_space` (true at the start
+  // of a text with a space prefix) says so; `drop_space` is then right for the next token.
+  std::string_view next_bytes(int32_t id, bool& drop_space) const;
+
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
   // The vocabulary's warnings and the tokenizer's own: a missing pre-tokenizer name for one.
