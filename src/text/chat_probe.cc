@@ -51,7 +51,7 @@ class Prober {
   }
 
  private:
-  std::optional<std::string> render(const Json& messages, RenderOptions options = {}) {
+  std::optional<std::string> render(const Json& messages, const RenderOptions& options = {}) {
     // Some templates write the date without asking whether there is a clock: any day will do.
     const auto some_day = std::chrono::local_days(std::chrono::year(2025) / 1 / 1);
     auto text = program_.render(template_variables(messages, options, tokens_), some_day);

@@ -19,7 +19,7 @@ std::optional<double> as_float(const Value& value) {
 
 Value to_int(const Value& value, const Arguments& a) {
   const Bound b(a, "int", {"default", "base"}, 0);
-  const Value otherwise = b.given(0) ? *b[0] : Value::of(Int{0});
+  Value otherwise = b.given(0) ? *b[0] : Value::of(Int{0});
   if (value.is(Kind::kString)) {
     const Int base = b.integer(1, 10);
     if (base < 0 || base > 36 || base == 1) return otherwise;

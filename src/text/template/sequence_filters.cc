@@ -21,7 +21,7 @@ Value follow(Interpreter& in, Value value, const Value& path, const Value* other
     step(path);
     return value;
   }
-  const std::string text = path.text();
+  const std::string& text = path.text();
   for (size_t at = 0;;) {
     const size_t dot = std::min(text.find('.', at), text.size());
     const std::string part = text.substr(at, dot - at);
@@ -41,11 +41,11 @@ Value lowered(Heap& heap, const Value& value) {
 // The keys by which sort orders: one per comma-separated path, strings in lower case unless told otherwise.
 Value sort_key(Interpreter& in, const Value& item, const Value* attribute, bool case_sensitive) {
   Heap& heap = in.heap();
-  const auto finish = [&](Value v) { return case_sensitive ? v : lowered(heap, v); };
+  const auto finish = [&](const Value& v) { return case_sensitive ? v : lowered(heap, v); };
   if (!attribute || attribute->is(Kind::kNone)) return finish(item);
   if (!attribute->is(Kind::kString)) return finish(follow(in, item, *attribute));
   Values keys;
-  const std::string paths = attribute->text();
+  const std::string& paths = attribute->text();
   for (size_t at = 0;;) {
     const size_t comma = std::min(paths.find(',', at), paths.size());
     heap.push(keys, finish(follow(in, item, heap.string(paths.substr(at, comma - at)))));

@@ -277,7 +277,7 @@ const char* type_name(const Value& value) {
 }
 
 std::string undefined_text(const Value& value) {
-  const std::string name = value.str ? value.text() : "value";
+  std::string name = value.str ? value.text() : "value";
   if (!value.owner) return fmt::format("'{}' is undefined", name);
   if (*value.owner == 0) return name;
   if (std::strcmp(value.owner, "NoneType") == 0) return fmt::format("'None' has no attribute '{}'", name);
