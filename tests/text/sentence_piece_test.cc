@@ -116,7 +116,7 @@ TEST(SentencePiece, LongRunsAreNotSlow) {
     const std::clock_t start = std::clock();  // processor time: other programs don't matter
     ASSERT_EQ(*tokenizer->decode(*tokenizer->encode(text)), text);
     const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-    EXPECT_LT(seconds, 1.0) << "a run of '" << pattern << "'";
+    EXPECT_LT(seconds, 5.0) << "a run of '" << pattern << "'";
   }
 }
 
