@@ -2,6 +2,7 @@
 // bit.
 #include "numerics/product.h"
 
+#if defined(__x86_64__)
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -277,3 +278,5 @@ TEST(ProductTest, SomeInstructionSetIsTested) {
 
 }  // namespace
 }  // namespace spillway::cpu
+
+#endif

@@ -74,8 +74,7 @@ struct Product {
     auto* packed = reinterpret_cast<int32_t*>(scratch.data);
     auto* buffer =
         reinterpret_cast<uint8_t*>(scratch.data) + (pass * packed_token_bytes(w.cols) + 63) / 64 * 64;
-    const size_t row_words =
-        size_t{blocks} * static_cast<size_t>(Packer<V>::block_words(Format::kLength, kForm));
+    const size_t row_words = size_t{blocks} * packed_block_words(Format::kLength, kForm);
 
     for (uint32_t first = 0; first < tokens.n; first += pass) {
       const uint32_t count = tokens.n - first < pass ? tokens.n - first : pass;
@@ -86,7 +85,7 @@ struct Product {
       for (int c = 0; c < n_cuts; ++c) {
         const int width = V::kWidths[cuts[c].index];
         activations[c] = end;
-        Packer<V>::pack(x, tokens, first + cuts[c].first, cuts[c].count, width, kForm, end);
+        Packer<Format::kLength, kForm>::pack(x, tokens, first + cuts[c].first, cuts[c].count, width, end);
         end += row_words * static_cast<size_t>(width);
       }
       for (uint32_t g = group_begin; g < group_end; ++g) {

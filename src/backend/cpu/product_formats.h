@@ -2,21 +2,25 @@
 // docs/numerics.md out of an interleaved record, written once for every vector type V.
 //
 // A format has
-//   kType, kLength, kBytes       of its block
-//   kPieces                      16-byte pieces that cover it but for `kItem` bytes at kItemAt (see
-//   product_rows.h) kBias, kMaxU, kMinima        value = u - kBias, u <= kMaxU quad<kI>(at, c)              u
-//   of values 4*kI .. 4*kI+3 of chunk c as the bytes of each lane
-// and, with 256 values a block,
-//   kSub, kChunks                values per scale; the block is unrolled by kLength / kChunks values
-//   scales(at, s)                d, dm, the scales (V::scale_*) and the pair words that meet the activation's
-//   sums:
-//                                minima, or the scales times the bias
-// or, with 32 values, scale(at) and minimum(at).
 //
-// Bounds. An inner sum of 32 values is at most 32 * 255 * 127 = 2^20.0 in magnitude. A block's sum with
-// scales is at most 256 * 127 * max|u| * max|sc|: Q6_K 63 * 128 gives 2^28.0, IQ4_XS 241 * 32 2^27.9, Q5_K 31
-// * 63 2^25.9; the bias term is at most 256 * 127 * bias * max|sc|: Q6_K 32 * 128 and IQ4_XS 128 * 32, both
-// 2^27.0. Their sum stays below 2^29, so nothing wraps on the way.
+//   kType, kLength, kBytes   of its block
+//   kPieces, kItem, ...      how a block of the file is covered (product_rows.h)
+//   kBias, kMaxU, kMinima    a value is u - kBias, with u <= kMaxU
+//   quad<kI>(at, c)          values 4*kI .. 4*kI+3 of chunk c: their u as the bytes of each lane
+//
+// and with 32 values a block
+//
+//   scale(at), minimum(at)   d and dm
+//
+// or with 256
+//
+//   kSub, kChunks            values per scale; the code is unrolled for 256 / kChunks values
+//   scales(at, s)            d, dm, the scales as V::fold wants them, and the pair words that meet the
+//                            activations' sums: minima, or scales times bias
+//
+// Bounds, in magnitude. An inner sum of 32 values: 32 * 255 * 127 < 2^20. A block's sum with scales:
+// 256 * 127 * max u * max |sc|, at most 2^28.0 (Q6_K: 63 * 128; IQ4_XS: 241 * 32). Its bias term:
+// 256 * 127 * bias * max |sc|, at most 2^27.0 (both). So nothing passes 2^29 on the way.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,10 @@
 // The inner kernel of a quantized product: 16 weight rows times a tile of up to kWidth tokens, straight from
 // the interleaved record. A lane owns a row; weights are unpacked in registers and met by broadcast
-// activations, so that one token and twelve tokens run the same sequence of float operations, and no unpacked
-// copy is written anywhere. Unpacking again for each tile was measured against a panel in the cache: it hides
-// behind the dots, which only half of the vector ports can do.
+// activations, so that one token and twelve tokens run the same sequence of float operations.
+//
+// No unpacked copy of the weights is written anywhere: each tile unpacks again. With twelve tokens a quad of
+// weights costs two to five steps of unpacking that any vector port can do, and twelve dots that only half of
+// them can; a panel of bytes would cost the same dots, and twice the loads of Q4_K.
 #pragma once
 
 #include "backend/cpu/product_formats.h"
@@ -138,8 +140,7 @@ struct Tile {
   static void run(const TileTask& task) {
     Float main[kHalves][kSegments][kWidth], least[kHalves][kSegments][kWidth];
     const uint32_t per_segment = task.blocks / kSegments + (task.blocks % kSegments != 0);
-    constexpr int kBlockWords =
-        (Format::kLength / 4 + (Format::kLength == 32 ? 1 : 128 / Format::kSub) + 1) * kWidth;
+    constexpr int kBlockWords = packed_block_words(Format::kLength, sum_form<V, Format>()) * kWidth;
     for (uint32_t s = 0, begin = 0; s < kSegments; ++s) {
       for (int h = 0; h < kHalves; ++h)
         unroll<kWidth>([&](auto t)
