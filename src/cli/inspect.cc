@@ -153,7 +153,7 @@ void print_model(const engine::ModelFiles& files, const model::Description& m, c
   }
   fmt::print("  {:<20} {} dense + {} experts; {} read per token\n", "all", format_bytes(s.dense_bytes()),
              format_bytes(s.expert_bytes), format_bytes(s.bytes_per_token));
-  fmt::print("  KV per position      {} (f16)\n", format_bytes(model::kv_bytes_per_position(m, 2)));
+  fmt::print("  KV per position      {} (f16)\n", format_bytes(model::kv_bytes_per_position(m, 2, 2)));
 
   fmt::print("\nText\n");
   if (text.contains("error")) {
@@ -227,7 +227,7 @@ Result<void> inspect(const InspectFlags& flags) {
     json["file_bytes"] = files.file_bytes;
     json["sizes"] = sizes_json(plan->description, sizes);
     json["text"] = text;
-    json["kv_bytes_per_position_f16"] = model::kv_bytes_per_position(plan->description, 2);
+    json["kv_bytes_per_position_f16"] = model::kv_bytes_per_position(plan->description, 2, 2);
     json["plan"] = plan_json(plan->memory);
     json["unused_tensors"] = plan->description.unused_tensors;
     json["notes"] = plan->description.notes;

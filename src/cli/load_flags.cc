@@ -27,7 +27,7 @@ void LoadFlags::add_to(CLI::App& command) {
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--ctv,--cache-type-v", value_type, "type of the cached values; the same as -ctk")
+  command.add_option("--ctv,--cache-type-v", value_type, "type of the cached values")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str()
       ->group(group);
@@ -70,16 +70,17 @@ std::vector<std::string> LoadFlags::without_effect(const CLI::App& command) cons
   return words;
 }
 
+static backend::KvType kv_type(const std::string& name) {
+  return name == "f32" ? backend::KvType::kF32 : backend::KvType::kF16;
+}
+
 Result<engine::Options> LoadFlags::options() const {
   engine::Options options{.path = model, .threads = threads, .context = context, .ubatch = ubatch};
   options.load_mode = load_mode == "none"    ? engine::LoadMode::kRead
                       : load_mode == "mmap"  ? engine::LoadMode::kMmap
                       : load_mode == "mlock" ? engine::LoadMode::kMlock
                                              : engine::LoadMode::kAuto;
-  if (key_type != value_type)
-    return unsupported("-ctk {} with -ctv {}: keys and values are kept in one type; give both the same",
-                       key_type, value_type);
-  options.kv_type = key_type == "f32" ? cpu::KvType::kF32 : cpu::KvType::kF16;
+  options.kv_types = {.key = kv_type(key_type), .value = kv_type(value_type)};
   if (instruction_set == "scalar") options.instruction_set = cpu::InstructionSet::kScalar;
   if (instruction_set == "avx2") options.instruction_set = cpu::InstructionSet::kAvx2;
   if (instruction_set == "avx512") options.instruction_set = cpu::InstructionSet::kAvx512;
@@ -118,6 +119,16 @@ Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, cons
   return engine;
 }
 
+namespace {
+
+std::string kv_types_text(const backend::KvTypes& types) {
+  const std::string key = backend::kv_type_name(types.key);
+  return types.key == types.value ? key
+                                  : fmt::format("{}, values {}", key, backend::kv_type_name(types.value));
+}
+
+}  // namespace
+
 std::string describe_load(const engine::Engine& engine) {
   const engine::MemoryPlan& m = engine.memory();
   const model::Description& d = engine.description();
@@ -127,8 +138,8 @@ std::string describe_load(const engine::Engine& engine) {
       "loaded in {:.2f} s (measured)",
       d.name.empty() ? "model" : d.name, d.family, d.layers.size(),
       format_bytes(m.weight_bytes + m.mapped_bytes), m.mode_reason, format_bytes(m.kv_bytes), m.context,
-      m.kv_type == cpu::KvType::kF16 ? "f16" : "f32", format_bytes(m.scratch_bytes + m.rope_bytes), m.threads,
-      m.threads_reason, m.instruction_set, engine.load_seconds());
+      kv_types_text(m.kv_types), format_bytes(m.scratch_bytes + m.rope_bytes), m.threads, m.threads_reason,
+      m.instruction_set, engine.load_seconds());
 }
 
 }  // namespace spillway::cli

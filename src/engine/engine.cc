@@ -53,7 +53,8 @@ SequenceId Engine::fork(SequenceId id, uint32_t length) { return state_->pages->
 Result<void> Engine::State::allocate_kv() {
   const MemoryPlan& memory = plan->memory;
   const uint32_t n_pages = static_cast<uint32_t>(ceil_div(memory.context, cpu::kPagePositions));
-  const size_t value_bytes = memory.kv_type == cpu::KvType::kF16 ? 2 : 4;
+  const size_t key_bytes = backend::kv_value_bytes(memory.kv_types.key);
+  const size_t value_bytes = backend::kv_value_bytes(memory.kv_types.value);
   auto allocation = sys::Allocation::create(memory.kv_bytes, sys::Pages::kPreferHuge);
   if (!allocation)
     return std::unexpected(allocation.error().in(
@@ -63,7 +64,7 @@ Result<void> Engine::State::allocate_kv() {
   std::byte* next = kv_memory.data();
   for (const LayerIds& layer : plan->program.layers) {
     const backend::AttentionSpec& a = layer.attention;
-    cpu::KvLayer kv{.key_page_bytes = value_bytes * cpu::kPagePositions * a.kv_heads * a.key_length,
+    cpu::KvLayer kv{.key_page_bytes = key_bytes * cpu::kPagePositions * a.kv_heads * a.key_length,
                     .value_page_bytes = value_bytes * cpu::kPagePositions * a.kv_heads * a.value_length};
     kv.keys = next;
     kv.values = next + n_pages * kv.key_page_bytes;
@@ -107,7 +108,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const Options& options, const Progr
   }
   state->device = std::make_unique<cpu::CpuCompute>(
       *state->pool, cpu::kernels(memory.set), compute_sizes(program, memory.ubatch),
-      state->weights.matrices(), memory.kv_type, state->kv_layers, std::move(ropes));
+      state->weights.matrices(), memory.kv_types, state->kv_layers, std::move(ropes));
   state->logits_rows = logits_rows(memory, description.vocabulary);
   state->logits = AlignedArray<float>(size_t{state->logits_rows} * description.vocabulary);
   state->load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -125,13 +125,14 @@ Result<Plan> plan(const ModelFiles& files, const Options& options) {
   memory.context =
       options.context != 0 ? options.context : std::min(description.trained_context, kDefaultContext);
   memory.ubatch = std::clamp(options.ubatch, 1u, memory.context);
-  memory.kv_type = options.kv_type;
+  memory.kv_types = options.kv_types;
   SW_ASSIGN(const sys::MemoryLimits limits, sys::read_memory_limits());
   memory.usable_bytes = limits.available_bytes;
 
   const uint64_t positions = ceil_div(memory.context, cpu::kPagePositions) * cpu::kPagePositions;
   memory.kv_bytes =
-      positions * model::kv_bytes_per_position(description, memory.kv_type == cpu::KvType::kF16 ? 2 : 4);
+      positions * model::kv_bytes_per_position(description, backend::kv_value_bytes(memory.kv_types.key),
+                                               backend::kv_value_bytes(memory.kv_types.value));
   for (const model::Rope& rope : description.ropes)
     memory.rope_bytes += uint64_t{memory.context} * rope.params.rope_length * sizeof(float);
   memory.scratch_bytes =

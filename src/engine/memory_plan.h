@@ -20,7 +20,7 @@ struct MemoryPlan {
   std::string instruction_set;
   uint32_t context = 0;
   uint32_t ubatch = 0;
-  cpu::KvType kv_type = cpu::KvType::kF16;
+  backend::KvTypes kv_types;
   uint64_t weight_bytes = 0;  // memory of our own for weights
   uint64_t mapped_bytes = 0;  // the file's pages
   uint64_t kv_bytes = 0;

@@ -24,7 +24,7 @@ struct Options {
   uint32_t context =
       0;  // positions of the KV cache, all sequences together; 0 = the model's, at most kDefaultContext
   uint32_t ubatch = 512;  // most tokens of one micro-batch
-  cpu::KvType kv_type = cpu::KvType::kF16;
+  backend::KvTypes kv_types;
   std::optional<cpu::InstructionSet> instruction_set;  // for tests; unset = the best
 };
 

@@ -11,6 +11,7 @@ Result<RopeTables> RopeTables::make(const model::Rope& rope, std::span<const flo
   RopeTables tables;
   tables.neox_ = rope.style == model::RopeStyle::kNeox;
   tables.length_ = rope.params.rope_length;
+  tables.positions_ = positions;
   const size_t values = size_t{positions} * (tables.length_ / 2);
   tables.cos_ = AlignedArray<float>(values);
   tables.sin_ = AlignedArray<float>(values);
@@ -20,8 +21,8 @@ Result<RopeTables> RopeTables::make(const model::Rope& rope, std::span<const flo
   return tables;
 }
 
-cpu::RopeTable RopeTables::view() const {
-  return {.neox = neox_, .length = length_, .cos = cos_.data(), .sin = sin_.data()};
+backend::RopeTable RopeTables::view() const {
+  return {.neox = neox_, .length = length_, .positions = positions_, .cos = cos_.data(), .sin = sin_.data()};
 }
 
 }  // namespace spillway::engine

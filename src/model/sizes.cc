@@ -57,12 +57,12 @@ Sizes measure_sizes(const Description& model) {
   return sizes;
 }
 
-uint64_t kv_bytes_per_position(const Description& model, uint32_t value_bytes) {
-  uint64_t values = 0;
+uint64_t kv_bytes_per_position(const Description& model, uint32_t key_bytes, uint32_t value_bytes) {
+  uint64_t bytes = 0;
   for (const Layer& layer : model.layers)
-    values +=
-        uint64_t{layer.attention.kv_heads} * (layer.attention.key_length + layer.attention.value_length);
-  return values * value_bytes;
+    bytes += uint64_t{layer.attention.kv_heads} *
+             (layer.attention.key_length * key_bytes + layer.attention.value_length * value_bytes);
+  return bytes;
 }
 
 std::map<std::string, std::map<std::string, uint64_t>> bytes_by_type(const Description& model) {

@@ -33,8 +33,9 @@ struct Sizes {
 };
 Sizes measure_sizes(const Description& model);
 
-// Bytes of the KV cache for one position, all layers, with `value_bytes` a value.
-uint64_t kv_bytes_per_position(const Description& model, uint32_t value_bytes);
+// Bytes of the KV cache for one position, all layers, with these bytes for each value of a key and of a
+// value.
+uint64_t kv_bytes_per_position(const Description& model, uint32_t key_bytes, uint32_t value_bytes);
 
 // How many bytes each type has in each group of tensors: {"experts", "Q4_K"} -> bytes.
 std::map<std::string, std::map<std::string, uint64_t>> bytes_by_type(const Description& model);

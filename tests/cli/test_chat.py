@@ -115,6 +115,7 @@ class Chat(Case):
         t.until("n 3")
         t.say("still there?\n")
         t.until("generated 3 tokens")
+        t.until("> ")
         t.say("half a line\x03")  # at the prompt: a fresh line
         t.until("/quit to leave")
         t.say("/quit\n")

@@ -14,43 +14,49 @@ struct Cache {
   std::vector<std::vector<std::byte>> key_pages, value_pages;
   std::vector<void*> key_pointers, value_pointers;
 
-  Cache(KvType type, uint32_t kv_heads, uint32_t key_length, uint32_t value_length, uint32_t positions) {
-    const size_t bytes = (type == KvType::kF16 ? 2 : 4) * size_t{kPagePositions} * kv_heads;
+  Cache(backend::KvTypes types, uint32_t kv_heads, uint32_t key_length, uint32_t value_length,
+        uint32_t positions) {
+    const size_t per_head = size_t{kPagePositions} * kv_heads;
     for (uint32_t p = 0; p * kPagePositions < positions; ++p) {
       // What a page holds past the last position may be anything; ones are a NaN.
-      key_pages.emplace_back(bytes * key_length, std::byte{0xff});
-      value_pages.emplace_back(bytes * value_length, std::byte{0xff});
+      key_pages.emplace_back(per_head * backend::kv_value_bytes(types.key) * key_length, std::byte{0xff});
+      value_pages.emplace_back(per_head * backend::kv_value_bytes(types.value) * value_length,
+                               std::byte{0xff});
     }
     for (auto& page : key_pages) key_pointers.push_back(page.data());
     for (auto& page : value_pages) value_pointers.push_back(page.data());
-    view = {type, kv_heads, key_length, value_length, key_pointers.data(), value_pointers.data()};
+    view = {types, kv_heads, key_length, value_length, key_pointers.data(), value_pointers.data()};
   }
 };
 
-float stored(const Cache& c, const std::vector<std::byte>& page, size_t i) {
-  if (c.view.type == KvType::kF32) return reinterpret_cast<const float*>(page.data())[i];
+constexpr backend::KvTypes kF16{KvType::kF16, KvType::kF16};
+constexpr backend::KvTypes kAllTypes[] = {
+    kF16, {KvType::kF32, KvType::kF32}, {KvType::kF16, KvType::kF32}, {KvType::kF32, KvType::kF16}};
+
+float stored(KvType type, const std::vector<std::byte>& page, size_t i) {
+  if (type == KvType::kF32) return reinterpret_cast<const float*>(page.data())[i];
   return numerics::f16_to_f32(reinterpret_cast<const uint16_t*>(page.data())[i]);
 }
 
 void compare_pages(const Cache& a, const Cache& b) {
   for (size_t p = 0; p < a.key_pages.size(); ++p) {
-    const size_t size = a.view.type == KvType::kF16 ? 2 : 4;
-    for (size_t i = 0; i < a.key_pages[p].size() / size; ++i)
-      ASSERT_TRUE(same(stored(a, a.key_pages[p], i), stored(b, b.key_pages[p], i)))
+    const auto [key, value] = a.view.types;
+    for (size_t i = 0; i < a.key_pages[p].size() / backend::kv_value_bytes(key); ++i)
+      ASSERT_TRUE(same(stored(key, a.key_pages[p], i), stored(key, b.key_pages[p], i)))
           << "key " << i << " of page " << p;
-    for (size_t i = 0; i < a.value_pages[p].size() / size; ++i)
-      ASSERT_TRUE(same(stored(a, a.value_pages[p], i), stored(b, b.value_pages[p], i)))
+    for (size_t i = 0; i < a.value_pages[p].size() / backend::kv_value_bytes(value); ++i)
+      ASSERT_TRUE(same(stored(value, a.value_pages[p], i), stored(value, b.value_pages[p], i)))
           << "value " << i << " of page " << p;
   }
 }
 
 TEST_P(Attention, store_kv) {
   Values values(11);
-  for (const KvType type : {KvType::kF16, KvType::kF32})
+  for (const backend::KvTypes& types : kAllTypes)
     for (const auto& [key, value] :
          std::vector<std::pair<uint32_t, uint32_t>>{{64, 64}, {80, 48}, {5, 19}, {192, 128}})
       for (const Kind kind : kAllKinds) {
-        Cache expected(type, 3, key, value, 70), actual(type, 3, key, value, 70);
+        Cache expected(types, 3, key, value, 70), actual(types, 3, key, value, 70);
         for (const uint32_t position : {0u, 1u, 15u, 16u, 17u, 31u, 32u, 47u, 69u}) {
           const auto k = values.some(size_t{3} * key, kind), v = values.some(size_t{3} * value, kind);
           scalar.store_kv(expected.view, position, k.data(), v.data());
@@ -62,7 +68,7 @@ TEST_P(Attention, store_kv) {
 
 // Every half rounds as numerics/ says: all neighbours of all halves and the points between them.
 TEST_P(Attention, store_kv_rounds_to_half) {
-  Cache expected(KvType::kF16, 1, 16, 4096, 1), actual(KvType::kF16, 1, 16, 4096, 1);
+  Cache expected(kF16, 1, 16, 4096, 1), actual(kF16, 1, 16, 4096, 1);
   const std::vector<float> key(16);
   std::vector<float> value(4096);
   for (uint32_t half = 0; half < 0x10000; half += 1024) {
@@ -79,11 +85,6 @@ TEST_P(Attention, store_kv_rounds_to_half) {
     compare_pages(expected, actual);
   }
 }
-
-struct Shape {
-  KvType type;
-  uint32_t key_length, value_length, positions;
-};
 
 void fill(const Kernels& k, Cache& cache, uint32_t positions, Kind kind, Values& values) {
   for (uint32_t p = 0; p < positions; ++p)
@@ -117,14 +118,14 @@ void compare_attention(const Kernels& scalar, const Kernels& fast, const Cache& 
 TEST_P(Attention, equals_scalar) {
   Values values(12);
   const float sink = 0.75f;
-  for (const KvType type : {KvType::kF16, KvType::kF32})
+  for (const backend::KvTypes& types : kAllTypes)
     for (const auto& [key, value] : std::vector<std::pair<uint32_t, uint32_t>>{
              {64, 64}, {80, 64}, {128, 128}, {192, 128}, {256, 256}, {128, 80}, {64, 256}, {7, 21}})
       for (const uint32_t keys : {1u, 15u, 16u, 17u, 127u, 128u, 129u, 300u}) {
         const Kind kind = kAllKinds[values.below(2)];
-        SCOPED_TRACE(fmt::format("f32 {} key {} value {} keys {} kind {}", type == KvType::kF32, key, value,
-                                 keys, int(kind)));
-        Cache cache(type, 2, key, value, keys);
+        SCOPED_TRACE(fmt::format("{} {} key {} value {} keys {} kind {}", backend::kv_type_name(types.key),
+                                 backend::kv_type_name(types.value), key, value, keys, int(kind)));
+        Cache cache(types, 2, key, value, keys);
         fill(scalar, cache, keys, kind, values);
         compare_attention(scalar, fast, cache, {{0, keys}}, kind, nullptr, values);
         compare_attention(scalar, fast, cache, {{0, keys}}, kind, &sink, values);
@@ -141,8 +142,8 @@ TEST_P(Attention, equals_scalar) {
 // A prompt: one query a token, each seeing what came before, with and without a window.
 TEST_P(Attention, prompt) {
   Values values(13);
-  for (const KvType type : {KvType::kF16, KvType::kF32}) {
-    Cache cache(type, 2, 32, 32, 270);
+  for (const backend::KvTypes& types : kAllTypes) {
+    Cache cache(types, 2, 32, 32, 270);
     fill(scalar, cache, 270, Kind::kOrdinary, values);
     for (const uint32_t window : {1000u, 40u, 128u}) {
       std::vector<Range> ranges;
@@ -157,7 +158,7 @@ TEST_P(Attention, wild_values) {
   Values values(14);
   for (int round = 0; round < 60; ++round) {
     const uint32_t keys = 1 + values.below(300);
-    Cache cache(round % 2 ? KvType::kF16 : KvType::kF32, 2, 16, 24, keys);
+    Cache cache(kAllTypes[round % 4], 2, 16, 24, keys);
     fill(scalar, cache, keys, Kind::kOrdinary, values);
     for (int bad = 0; bad < 3; ++bad) {
       auto k = values.some(32, Kind::kOrdinary), v = values.some(48, Kind::kOrdinary);

@@ -92,7 +92,7 @@ TEST(Scalar, PagesAndHeads) {
     std::vector<std::vector<float>> values(3, std::vector<float>(heads * value_length * kPagePositions));
     void* const key_pages[] = {keys[2].data(), keys[0].data(), keys[1].data()};
     void* const value_pages[] = {values[2].data(), values[0].data(), values[1].data()};
-    const KvView kv = {type, heads, key_length, value_length, key_pages, value_pages};
+    const KvView kv = {{type, type}, heads, key_length, value_length, key_pages, value_pages};
     const auto value_of = [](uint32_t t, uint32_t h, uint32_t d) {
       return static_cast<float>(t * 16 + h * 4 + d);
     };
@@ -125,7 +125,7 @@ TEST(Scalar, KvPlace) {
   std::vector<float> keys(2 * 5 * 32), values(2 * 3 * 32);
   void* const key_pages[] = {nullptr, keys.data()};
   void* const value_pages[] = {nullptr, values.data()};
-  const KvView kv = {KvType::kF32, 2, 5, 3, key_pages, value_pages};
+  const KvView kv = {{KvType::kF32, KvType::kF32}, 2, 5, 3, key_pages, value_pages};
   std::vector<float> key(10), value(6);
   key[5 + 2] = 7;
   value[3 + 2] = 9;

@@ -90,25 +90,30 @@ ModelSpec spec_of(const Mix& mix) {
   return spec;
 }
 
+constexpr backend::KvTypes kKvTypes[] = {{cpu::KvType::kF16, cpu::KvType::kF16},
+                                         {cpu::KvType::kF32, cpu::KvType::kF32},
+                                         {cpu::KvType::kF16, cpu::KvType::kF32},
+                                         {cpu::KvType::kF32, cpu::KvType::kF16}};
+
 class MixTest : public testing::TestWithParam<Mix> {};
 
 TEST_P(MixTest, ThreadsKernelsAndLoadModes) {
   const ModelSpec spec = spec_of(GetParam());
   const ModelFile file(spec);
   const auto tokens = random_tokens(19, spec.vocabulary, 1);
-  for (const cpu::KvType kv : {cpu::KvType::kF16, cpu::KvType::kF32}) {
+  for (const backend::KvTypes kv : kKvTypes) {
     const auto reference =
-        all_logits(*load_engine(file, {.threads = 1, .context = 64, .kv_type = kv}), tokens);
+        all_logits(*load_engine(file, {.threads = 1, .context = 64, .kv_types = kv}), tokens);
     for (const float value : reference) ASSERT_TRUE(std::isfinite(value));
     for (const cpu::InstructionSet set : instruction_sets())
       for (const LoadMode mode : {LoadMode::kRead, LoadMode::kMmap})
         for (const uint32_t threads : {1u, 2u, 3u}) {
-          if (kv == cpu::KvType::kF32 && threads != 2) continue;
+          if (kv != kKvTypes[0] && threads != 2) continue;
           const auto engine = load_engine(file, {.load_mode = mode,
                                                  .threads = threads,
                                                  .context = 64,
                                                  .ubatch = 16 + threads,
-                                                 .kv_type = kv,
+                                                 .kv_types = kv,
                                                  .instruction_set = set});
           EXPECT_TRUE(same_bytes(all_logits(*engine, tokens), reference))
               << cpu::kernels(set).name << ", mode " << engine::load_mode_name(mode) << ", " << threads
@@ -278,8 +283,8 @@ TEST(Sequences, NothingOfAnotherRequestIsSeen) {
   const auto tokens = random_tokens(60, 299, 12);
   const std::vector<int32_t> poison(120, 299);
   for (const cpu::KvType kv : {cpu::KvType::kF16, cpu::KvType::kF32}) {
-    const auto reference = all_logits(*load_engine(file, {.context = 128, .kv_type = kv}), tokens);
-    const auto engine = load_engine(file, {.context = 128, .kv_type = kv});
+    const auto reference = all_logits(*load_engine(file, {.context = 128, .kv_types = {kv, kv}}), tokens);
+    const auto engine = load_engine(file, {.context = 128, .kv_types = {kv, kv}});
     const auto poisoned = all_logits(*engine, poison);  // all four pages
     EXPECT_TRUE(std::isnan(poisoned[0]));
     EXPECT_TRUE(same_bytes(all_logits(*engine, tokens), reference)) << "in pages that held NaN";

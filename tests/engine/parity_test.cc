@@ -56,7 +56,7 @@ TEST_P(PeerLogits, EqualOurs) {
   ASSERT_EQ(golden->rows[0].logits.size(), golden->spec.vocabulary);
 
   const ModelFile file(model);
-  const auto engine = load_engine(file, {.threads = 2, .kv_type = cpu::KvType::kF32});
+  const auto engine = load_engine(file, {.threads = 2, .kv_types = {cpu::KvType::kF32, cpu::KvType::kF32}});
   const double difference = largest_difference(*golden, all_logits(*engine, golden->tokens));
   RecordProperty("largest_difference", std::to_string(difference));
   std::printf("  %-24s largest difference %.2g standard deviations\n", GetParam().c_str(), difference);
@@ -115,7 +115,7 @@ class ExactLogitsOf : public testing::TestWithParam<Variant> {};
 
 TEST_P(ExactLogitsOf, EqualOurs) {
   const ModelFile file(GetParam().spec);
-  const auto engine = load_engine(file, {.kv_type = cpu::KvType::kF32});
+  const auto engine = load_engine(file, {.kv_types = {cpu::KvType::kF32, cpu::KvType::kF32}});
   const auto tokens = random_tokens(40, GetParam().spec.vocabulary, 5);
   const auto exact = exact_forward(file.path(), tokens);
   ASSERT_TRUE(exact) << exact.error().message;

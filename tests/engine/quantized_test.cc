@@ -75,7 +75,7 @@ TEST_P(QuantizedTest, IsNoFartherFromExactThanThePeer) {
     ASSERT_GT(*std::ranges::min_element(rows->gaps), 0.5) << "the router is not decisive";
     exact.insert(exact.end(), rows->rows.begin(), rows->rows.end());
     for (const auto& [kv, all] : {std::pair(cpu::KvType::kF32, &f32), {cpu::KvType::kF16, &f16}}) {
-      const auto ours = all_logits(*load_engine(file, {.threads = 2, .kv_type = kv}), tokens);
+      const auto ours = all_logits(*load_engine(file, {.threads = 2, .kv_types = {kv, kv}}), tokens);
       all->insert(all->end(), ours.begin(), ours.end());
     }
   }

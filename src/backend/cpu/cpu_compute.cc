@@ -26,13 +26,13 @@ size_t scratch_stride(const ComputeSizes& sizes, const Kernels& kernels) {
 }  // namespace
 
 CpuCompute::CpuCompute(sys::ThreadPool& pool, const Kernels& kernels, ComputeSizes sizes,
-                       std::vector<Matrix> weights, KvType kv_type, std::vector<KvLayer> kv,
+                       std::vector<Matrix> weights, backend::KvTypes kv_types, std::vector<KvLayer> kv,
                        std::vector<RopeTable> ropes)
     : pool_(pool),
       kernels_(kernels),
       sizes_(std::move(sizes)),
       weights_(std::move(weights)),
-      kv_type_(kv_type),
+      kv_types_(kv_types),
       kv_(std::move(kv)),
       ropes_(std::move(ropes)),
       inputs_(sizes_.max_rows, sizes_.max_width),
@@ -142,7 +142,7 @@ KvView CpuCompute::kv_view(const AttentionSpec& spec, const Piece& piece) {
     key_pages_.push_back(layer.keys + page * layer.key_page_bytes);
     value_pages_.push_back(layer.values + page * layer.value_page_bytes);
   }
-  return {.type = kv_type_,
+  return {.types = kv_types_,
           .kv_heads = spec.kv_heads,
           .key_length = spec.key_length,
           .value_length = spec.value_length,

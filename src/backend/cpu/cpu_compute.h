@@ -20,30 +20,14 @@ struct KvLayer {
   size_t value_page_bytes = 0;
 };
 
-struct RopeTable {
-  bool neox = true;
-  uint32_t length = 0;         // rotated values of a head
-  const float* cos = nullptr;  // (context, length/2)
-  const float* sin = nullptr;
-};
-
-// Sizes that bound every step, fixed at load.
-struct ComputeSizes {
-  uint32_t max_rows = 0;   // tokens of a micro-batch
-  uint32_t max_width = 0;  // widest row that is multiplied, routed experts aside
-  uint32_t hidden = 0;
-  uint32_t experts = 0;
-  uint32_t max_experts_used = 0;
-  uint32_t expert_width = 0;
-  uint32_t max_head_length = 0;
-  std::vector<uint32_t> buffer_widths;  // of BufferId 0, 1, ...
-};
+using backend::ComputeSizes;
+using backend::RopeTable;
 
 class CpuCompute final : public backend::Compute {
  public:
   // What the pool, the weights (by WeightId), the KV memory and the tables point to must outlive this.
   CpuCompute(sys::ThreadPool& pool, const Kernels& kernels, ComputeSizes sizes, std::vector<Matrix> weights,
-             KvType kv_type, std::vector<KvLayer> kv, std::vector<RopeTable> ropes);
+             backend::KvTypes kv_types, std::vector<KvLayer> kv, std::vector<RopeTable> ropes);
 
   // Bytes that the constructor allocates for these sizes, for the memory plan.
   static uint64_t scratch_bytes(const ComputeSizes& sizes, uint32_t threads, const Kernels& kernels);
@@ -117,7 +101,7 @@ class CpuCompute final : public backend::Compute {
   const Kernels& kernels_;
   const ComputeSizes sizes_;
   const std::vector<Matrix> weights_;
-  const KvType kv_type_;
+  const backend::KvTypes kv_types_;
   const std::vector<KvLayer> kv_;
   const std::vector<RopeTable> ropes_;
 

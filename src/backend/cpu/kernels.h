@@ -7,28 +7,16 @@
 #include <cstdint>
 #include <span>
 
+#include "backend/shapes.h"
 #include "base/tensor_type.h"
 
 namespace spillway::cpu {
 
-// Rows per interleaved group: the int32 lanes of a 512-bit register. See docs/numerics.md, "Layout".
-inline constexpr uint32_t kGroupRows = 16;
-
-enum class Layout : uint8_t {
-  kFile,         // rows one after another, as in the GGUF file
-  kInterleaved,  // groups of 16 rows, zero-padded
-};
-
-// A weight matrix in host memory, not owned: (rows, cols), row r produces output r.
-struct Matrix {
-  TensorType type = TensorType::kF32;
-  Layout layout = Layout::kFile;
-  uint32_t rows = 0;
-  uint32_t cols = 0;  // a multiple of the type's block length
-  const std::byte* data = nullptr;
-
-  uint32_t groups() const { return (rows + kGroupRows - 1) / kGroupRows; }
-};
+using backend::kGroupRows;
+using backend::kPagePositions;
+using backend::KvType;
+using backend::Layout;
+using backend::Matrix;
 
 // How activations are held for a product; fixed by the weight's type (activation_kind).
 enum class ActivationKind : uint8_t {
@@ -83,16 +71,11 @@ struct TokenSet {
   uint32_t at(uint32_t i) const { return index ? index[i] : i; }
 };
 
-enum class KvType : uint8_t { kF16, kF32 };
-
-// Positions of one KV page; a multiple of 16 and a divisor of the attention chunk (128).
-inline constexpr uint32_t kPagePositions = 32;
-
 // One sequence's keys and values of one layer. Page p holds positions p*32 .. p*32+31:
 //   keys   [kv_head][position/16][d][position%16]   (a lane owns a position)
 //   values [kv_head][position][d]                   (a lane owns an output value)
 struct KvView {
-  KvType type = KvType::kF16;
+  backend::KvTypes types;
   uint32_t kv_heads = 0;
   uint32_t key_length = 0;    // d of a key
   uint32_t value_length = 0;  // d of a value

@@ -109,9 +109,9 @@ void store_kv(const KvView& kv, uint32_t position, const float* key, const float
   void* values = kv.value_pages[position / kPagePositions];
   for (uint32_t h = 0; h < kv.kv_heads; ++h) {
     for (uint32_t d = 0; d < kv.key_length; ++d)
-      write_kv(kv.type, keys, key_at(kv, h, position, d), key[size_t{h} * kv.key_length + d]);
+      write_kv(kv.types.key, keys, key_at(kv, h, position, d), key[size_t{h} * kv.key_length + d]);
     for (uint32_t d = 0; d < kv.value_length; ++d)
-      write_kv(kv.type, values, value_at(kv, h, position, d), value[size_t{h} * kv.value_length + d]);
+      write_kv(kv.types.value, values, value_at(kv, h, position, d), value[size_t{h} * kv.value_length + d]);
   }
 }
 
@@ -119,10 +119,10 @@ void attention(const KvView& kv, uint32_t kv_head, std::span<const AttentionQuer
                AttentionParams params, Scratch scratch) {
   SW_ASSERT(scratch.bytes >= numerics::attention_scratch(kv.key_length, kv.value_length) * sizeof(float));
   const auto key = [&](uint32_t t, uint32_t d) {
-    return load_kv(kv.type, kv.key_pages[t / kPagePositions], key_at(kv, kv_head, t, d));
+    return load_kv(kv.types.key, kv.key_pages[t / kPagePositions], key_at(kv, kv_head, t, d));
   };
   const auto value = [&](uint32_t t, uint32_t d) {
-    return load_kv(kv.type, kv.value_pages[t / kPagePositions], value_at(kv, kv_head, t, d));
+    return load_kv(kv.types.value, kv.value_pages[t / kPagePositions], value_at(kv, kv_head, t, d));
   };
   for (const AttentionQuery& query : queries) {
     const numerics::AttentionShape shape = {kv.key_length, kv.value_length, query.first_key,

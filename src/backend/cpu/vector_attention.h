@@ -36,18 +36,19 @@ SW_INLINE F32x16 load_stored_n(const uint16_t* p, uint32_t n) { return load_f16_
 
 // One head's part of one chunk. Groups and pages without a key in use repeat one that has, so that they can
 // be read.
-template <class Element>
+template <class KeyElement, class ValueElement>
 struct Chunk {
-  using Stored = Element;
-  const Stored* keys[kChunkGroups];   // each [d][16]
-  const Stored* values[kChunkPages];  // each [position % 32][value_length]
+  using Key = KeyElement;
+  using Value = ValueElement;
+  const Key* keys[kChunkGroups];     // each [d][16]
+  const Value* values[kChunkPages];  // each [position % 32][value_length]
 };
 
 // The same, and where the next chunk lies (or this one again where there is none): it is prefetched.
-template <class Element>
-struct ChunkAndNext : Chunk<Element> {
-  const Element* next_keys[kChunkGroups];
-  const Element* next_values[kChunkPages];
+template <class Key, class Value>
+struct ChunkAndNext : Chunk<Key, Value> {
+  const Key* next_keys[kChunkGroups];
+  const Value* next_values[kChunkPages];
 };
 
 constexpr uint32_t kLineBytes = 64;
@@ -75,7 +76,7 @@ template <uint32_t kTile, class Data>
 void score_groups(const Data& chunk, uint32_t key_length, uint32_t first, uint32_t last,
                   const TileQuery* tile) {
   constexpr uint32_t kAtOnce = side_by_side(kTile);
-  constexpr uint32_t kPerLine = kLineBytes / 16 / sizeof(typename Data::Stored);
+  constexpr uint32_t kPerLine = kLineBytes / 16 / sizeof(typename Data::Key);
   for (uint32_t g = first / kAtOnce * kAtOnce; g < last; g += kAtOnce) {
     F32x16 acc[kTile][kAtOnce];
 #pragma GCC unroll 4
@@ -84,7 +85,7 @@ void score_groups(const Data& chunk, uint32_t key_length, uint32_t first, uint32
       for (uint32_t k = 0; k < kAtOnce; ++k) acc[t][k] = zero();
     const float* q[kTile];
     for (uint32_t t = 0; t < kTile; ++t) q[t] = tile[t].state->scaled;
-    const typename Data::Stored* keys[kAtOnce];
+    const typename Data::Key* keys[kAtOnce];
     for (uint32_t k = 0; k < kAtOnce; ++k) keys[k] = chunk.keys[g + k];
     for (uint32_t d = 0; d < key_length; ++d) {
       F32x16 query[kTile];
@@ -227,28 +228,30 @@ SW_INLINE void widen(const uint16_t* from, size_t count, float* to) {
   if (rest > 0) store_n(to + i, load_f16_n(from + i, rest), rest);
 }
 
-// The chunk as floats in `floats`, as far as positions begin..end-1 need it.
-SW_INLINE Chunk<float> widen_chunk(const Chunk<uint16_t>& chunk, const KvView& kv, uint32_t begin,
-                                   uint32_t end, float* floats) {
-  Chunk<float> wide;
+// Where `count` elements lie as floats: widened into `floats`, or as they are.
+SW_INLINE const float* as_floats(const uint16_t* from, size_t count, float* floats) {
+  widen(from, count, floats);
+  return floats;
+}
+SW_INLINE const float* as_floats(const float* from, size_t, float*) { return from; }
+
+// The chunk as floats, as far as positions begin..end-1 need it; halves go to `floats`.
+template <class Key, class Value>
+SW_INLINE Chunk<float, float> widen_chunk(const Chunk<Key, Value>& chunk, const KvView& kv, uint32_t begin,
+                                          uint32_t end, float* floats) {
+  Chunk<float, float> wide;
   const size_t group = size_t{kv.key_length} * 16, page = size_t{kv.value_length} * kPagePositions;
   const uint32_t first = begin / 16, last = (end - 1) / 16;
-  for (uint32_t g = first; g <= last; ++g) widen(chunk.keys[g], group, floats + g * group);
+  for (uint32_t g = first; g <= last; ++g) wide.keys[g] = as_floats(chunk.keys[g], group, floats + g * group);
   for (uint32_t g = 0; g < kChunkGroups; ++g)
-    wide.keys[g] = floats + (g < first ? first : g > last ? last : g) * group;
+    if (g < first || g > last) wide.keys[g] = wide.keys[g < first ? first : last];
   floats += group * kChunkGroups;
   for (uint32_t p = begin / kPagePositions; p <= (end - 1) / kPagePositions; ++p) {
     const uint32_t rows =
         end - p * kPagePositions < kPagePositions ? end - p * kPagePositions : kPagePositions;
-    wide.values[p] = floats + p * page;
-    widen(chunk.values[p], size_t{rows} * kv.value_length, floats + p * page);
+    wide.values[p] = as_floats(chunk.values[p], size_t{rows} * kv.value_length, floats + p * page);
   }
   return wide;
-}
-
-// Floats are read where they lie.
-SW_INLINE Chunk<float> widen_chunk(const Chunk<float>& chunk, const KvView&, uint32_t, uint32_t, float*) {
-  return chunk;
 }
 
 template <uint32_t kTile, class Data>
@@ -302,7 +305,7 @@ inline size_t attention_scratch_bytes(uint32_t head_length) {
   return (kBatchQueries * padded + kTileQueries * (kChunk + padded) + 2 * kChunk * padded) * sizeof(float);
 }
 
-template <class Stored>
+template <class Key, class Value>
 void attend_batch(const KvView& kv, uint32_t kv_head, const AttentionQuery* queries, uint32_t n,
                   AttentionParams params, float* scratch) {
   const size_t padded_key = (size_t{kv.key_length} + 15) / 16 * 16;
@@ -343,13 +346,13 @@ void attend_batch(const KvView& kv, uint32_t kv_head, const AttentionQuery* quer
     if (n_active == 0) continue;
 
     const auto keys_at = [&](uint32_t position) {
-      return static_cast<const Stored*>(kv.key_pages[position / kPagePositions]) + key_head +
+      return static_cast<const Key*>(kv.key_pages[position / kPagePositions]) + key_head +
              size_t{position % kPagePositions} * kv.key_length;
     };
     const auto values_at = [&](uint32_t position) {
-      return static_cast<const Stored*>(kv.value_pages[position / kPagePositions]) + value_head;
+      return static_cast<const Value*>(kv.value_pages[position / kPagePositions]) + value_head;
     };
-    ChunkAndNext<Stored> chunk;
+    ChunkAndNext<Key, Value> chunk;
     for (uint32_t g = 0; g < kChunkGroups; ++g) {
       const uint32_t used = g<first / 16 ? first / 16 : g>(last - 1) / 16 ? (last - 1) / 16 : g;
       chunk.keys[g] = keys_at(origin + used * 16);
@@ -362,7 +365,7 @@ void attend_batch(const KvView& kv, uint32_t kv_head, const AttentionQuery* quer
       chunk.next_values[p] = next < end_key ? values_at(next) : chunk.values[p];
     }
     if (n_active > kTileQueries)
-      run_tiles(widen_chunk(chunk, kv, first, last, wide), kv, active, n_active, tile_space);
+      run_tiles(widen_chunk<Key, Value>(chunk, kv, first, last, wide), kv, active, n_active, tile_space);
     else
       run_tiles(chunk, kv, active, n_active, tile_space);
   }
@@ -389,6 +392,16 @@ void attend_batch(const KvView& kv, uint32_t kv_head, const AttentionQuery* quer
   }
 }
 
+// Calls body with a key and a value of the types that the cache holds.
+template <class Body>
+SW_INLINE void by_types(const KvView& kv, Body&& body) {
+  const bool short_key = kv.types.key == KvType::kF16, short_value = kv.types.value == KvType::kF16;
+  if (short_key && short_value) return body(uint16_t{}, uint16_t{});
+  if (short_key) return body(uint16_t{}, float{});
+  if (short_value) return body(float{}, uint16_t{});
+  body(float{}, float{});
+}
+
 void attention(const KvView& kv, uint32_t kv_head, std::span<const AttentionQuery> queries,
                AttentionParams params, Scratch scratch) {
   auto* space = reinterpret_cast<float*>(scratch.data);
@@ -396,10 +409,9 @@ void attention(const KvView& kv, uint32_t kv_head, std::span<const AttentionQuer
   const auto count = static_cast<uint32_t>(queries.size());
   for (uint32_t i = 0; i < count; i += kBatchQueries) {
     const uint32_t n = count - i < kBatchQueries ? count - i : kBatchQueries;
-    if (kv.type == KvType::kF16)
-      attend_batch<uint16_t>(kv, kv_head, all + i, n, params, space);
-    else
-      attend_batch<float>(kv, kv_head, all + i, n, params, space);
+    by_types(kv, [&]<class Key, class Value>(Key, Value) {
+      attend_batch<Key, Value>(kv, kv_head, all + i, n, params, space);
+    });
   }
 }
 
@@ -416,11 +428,11 @@ SW_INLINE void store_element(uint16_t* p, const F32x16& x, uint32_t n, size_t st
   for (uint32_t i = 0; i < n; ++i) p[i * stride] = lanes[i];
 }
 
-template <class Stored>
+template <class Key, class Value>
 void store_kv_as(const KvView& kv, uint32_t position, const float* key, const float* value) {
   const uint32_t in_page = position % kPagePositions;
-  auto* keys = static_cast<Stored*>(kv.key_pages[position / kPagePositions]);
-  auto* values = static_cast<Stored*>(kv.value_pages[position / kPagePositions]);
+  auto* keys = static_cast<Key*>(kv.key_pages[position / kPagePositions]);
+  auto* values = static_cast<Value*>(kv.value_pages[position / kPagePositions]);
   keys += size_t{in_page / 16} * kv.key_length * 16 + in_page % 16;
   values += size_t{in_page} * kv.value_length;
   for (uint32_t h = 0; h < kv.kv_heads; ++h) {
@@ -438,10 +450,8 @@ void store_kv_as(const KvView& kv, uint32_t position, const float* key, const fl
 }
 
 void store_kv(const KvView& kv, uint32_t position, const float* key, const float* value) {
-  if (kv.type == KvType::kF16)
-    store_kv_as<uint16_t>(kv, position, key, value);
-  else
-    store_kv_as<float>(kv, position, key, value);
+  by_types(kv,
+           [&]<class Key, class Value>(Key, Value) { store_kv_as<Key, Value>(kv, position, key, value); });
 }
 
 }  // namespace
