@@ -18,7 +18,7 @@ Result<void> check_groups(std::span<const GroupShape> groups) {
   if (n_layers == 0) return invalid("expert cache: no MoE layers; at least one is needed");
   if (n_layers > limits::kMaxLayers)
     return invalid("expert cache: {} MoE layers; at most {} are handled", n_layers, limits::kMaxLayers);
-  std::vector<uint8_t> seen(n_layers, 0);
+  std::vector<uint8_t> seen(limits::kMaxLayers, 0);
   for (size_t g = 0; g < groups.size(); ++g) {
     const GroupShape& group = groups[g];
     if (group.n_experts == 0 || group.n_experts > limits::kMaxExperts)
@@ -31,9 +31,9 @@ Result<void> check_groups(std::span<const GroupShape> groups) {
     if (group.layers.empty()) return invalid("expert group {}: no layers", g);
     for (size_t i = 0; i < group.layers.size(); ++i) {
       const LayerId layer = group.layers[i];
-      if (layer >= n_layers)
-        return invalid("expert group {}: layer {} of {} (layers are numbered among the MoE layers)", g, layer,
-                       n_layers);
+      if (layer >= limits::kMaxLayers)
+        return invalid("expert group {}: layer {}; layers 0 to {} are handled", g, layer,
+                       limits::kMaxLayers - 1);
       if (seen[layer]) return invalid("expert group {}: layer {} is in a group already", g, layer);
       if (i > 0 && group.layers[i - 1] > layer)
         return invalid("expert group {}: layer {} follows {}; ascending order is needed", g, layer,

@@ -38,8 +38,8 @@ struct GroupShape {
   uint64_t expert_bytes = 0;    // of one expert, as it lies in a slot
 };
 
-// Refuses shapes that contradict themselves or each other: every layer 0..L-1 in exactly one group, k within
-// the experts, limits::kMaxLayers, kMaxExperts, kMaxExpertsUsed.
+// Refuses shapes that contradict themselves or each other: no layer in two groups, k within the experts,
+// limits::kMaxLayers, kMaxExperts, kMaxExpertsUsed. Layers may be missing (those that are fully resident).
 Result<void> check_groups(std::span<const GroupShape> groups);
 uint32_t count_layers(std::span<const GroupShape> groups);
 

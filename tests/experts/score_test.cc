@@ -70,7 +70,8 @@ TEST(Shapes, ContradictionsAreRefused) {
     return !result && result.error().message.find(word) != std::string::npos;
   };
   EXPECT_FALSE(check_groups({}));
-  EXPECT_TRUE(refused({{0, 2}, 8, 2, 100}, "layer 2"));
+  EXPECT_TRUE(check_groups(std::vector{GroupShape{{0, 2}, 8, 2, 100}}));  // layer 1 is resident
+  EXPECT_TRUE(refused({{0, 5000}, 8, 2, 100}, "layer 5000"));
   EXPECT_TRUE(refused({{1, 0}, 8, 2, 100}, "ascending"));
   EXPECT_TRUE(refused({{0, 0}, 8, 2, 100}, "already"));
   EXPECT_TRUE(refused({{0}, 8, 9, 100}, "9 of 8"));
