@@ -33,4 +33,10 @@ Activations ActivationStore::view(ActivationKind kind, uint32_t rows, uint32_t c
   return a;
 }
 
+void ActivationStore::quantize_row(const Kernels& kernels, KindSet kinds, const float* x, uint32_t rows,
+                                   uint32_t cols, uint32_t row) {
+  for (const ActivationKind kind : {ActivationKind::kF32, ActivationKind::kQ32, ActivationKind::kQ256})
+    if (kinds.wanted[static_cast<size_t>(kind)]) kernels.quantize(x, view(kind, rows, cols), row);
+}
+
 }  // namespace spillway::cpu

@@ -6,12 +6,23 @@
 
 namespace spillway::cpu {
 
+// Which forms of activations some products want.
+struct KindSet {
+  bool wanted[3] = {};
+  void add(TensorType type) { wanted[static_cast<size_t>(activation_kind(type))] = true; }
+};
+
 class ActivationStore {
  public:
   ActivationStore(uint32_t rows, uint32_t width);
 
   // Requires: rows and cols within the sizes given; cols a multiple of the kind's block length.
   Activations view(ActivationKind kind, uint32_t rows, uint32_t cols);
+
+  // Quantizes x (cols values) as row `row` of view(kind, rows, cols) for each kind of `kinds`. Threads may do
+  // different rows at once.
+  void quantize_row(const Kernels& kernels, KindSet kinds, const float* x, uint32_t rows, uint32_t cols,
+                    uint32_t row);
 
   static uint64_t bytes(uint32_t rows, uint32_t width);
 

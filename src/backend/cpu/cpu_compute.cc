@@ -16,11 +16,9 @@ using namespace backend;
 // tasks.
 constexpr uint32_t kQueryTile = 64;
 
-constexpr ActivationKind kKinds[] = {ActivationKind::kF32, ActivationKind::kQ32, ActivationKind::kQ256};
-
 size_t scratch_stride(const ComputeSizes& sizes, const Kernels& kernels) {
-  const uint32_t widest = std::max(sizes.max_width, sizes.expert_width);
-  return ceil_div(kernels.scratch_bytes(widest, sizes.max_head_length), kCacheLineBytes) * kCacheLineBytes;
+  return ceil_div(kernels.scratch_bytes(sizes.max_width, sizes.max_head_length), kCacheLineBytes) *
+         kCacheLineBytes;
 }
 
 }  // namespace
@@ -36,28 +34,21 @@ CpuCompute::CpuCompute(sys::ThreadPool& pool, const Kernels& kernels, ComputeSiz
       kv_(std::move(kv)),
       ropes_(std::move(ropes)),
       inputs_(sizes_.max_rows, sizes_.max_width),
-      expert_inputs_(sizes_.max_rows * sizes_.max_experts_used, sizes_.expert_width),
+      experts_(pool, kernels, sizes_, weights_),
       router_(size_t{sizes_.max_rows} * sizes_.experts),
       scratch_stride_(scratch_stride(sizes_, kernels)) {
   for (const uint32_t width : sizes_.buffer_widths) buffers_.emplace_back(size_t{sizes_.max_rows} * width);
-  const size_t assignments = size_t{sizes_.max_rows} * sizes_.max_experts_used;
-  expert_gate_ = AlignedArray<float>(assignments * sizes_.expert_width);
-  expert_up_ = AlignedArray<float>(assignments * sizes_.expert_width);
-  expert_out_ = AlignedArray<float>(assignments * sizes_.hidden);
+  const size_t pairs = size_t{sizes_.max_rows} * sizes_.max_experts_used;
   scratch_ = AlignedArray<std::byte>(scratch_stride_ * pool.threads());
-  for (auto* numbers : {&chosen_, &assignment_, &assignment_row_}) numbers->resize(assignments);
-  chosen_weight_.resize(assignments);
-  next_assignment_.resize(sizes_.experts);
+  chosen_.resize(pairs);
+  chosen_weight_.resize(pairs);
 }
 
 uint64_t CpuCompute::scratch_bytes(const ComputeSizes& sizes, uint32_t threads, const Kernels& kernels) {
-  const uint64_t assignments = uint64_t{sizes.max_rows} * sizes.max_experts_used;
-  uint64_t values =
-      uint64_t{sizes.max_rows} * sizes.experts + assignments * (2 * sizes.expert_width + sizes.hidden);
+  uint64_t values = uint64_t{sizes.max_rows} * (sizes.experts + 2 * sizes.max_experts_used);
   for (const uint32_t width : sizes.buffer_widths) values += uint64_t{sizes.max_rows} * width;
   return values * sizeof(float) + ActivationStore::bytes(sizes.max_rows, sizes.max_width) +
-         ActivationStore::bytes(sizes.max_rows * sizes.max_experts_used, sizes.expert_width) +
-         uint64_t{threads} * scratch_stride(sizes, kernels);
+         uint64_t{threads} * scratch_stride(sizes, kernels) + ExpertCompute::bytes(sizes, threads, kernels);
 }
 
 const float* CpuCompute::vector_of(WeightId id) const {
@@ -74,17 +65,17 @@ void CpuCompute::begin(const Step& step) {
 }
 
 void CpuCompute::embed(WeightId table, BufferId out) {
-  for_rows([&](uint32_t r) {
+  each_row([&](uint32_t r) {
     kernels_.dequantize_row(weights_[table], static_cast<uint32_t>(step_.tokens[r]), row(out, r));
   });
 }
 
 void CpuCompute::rms_norm(BufferId x, uint32_t width, WeightId weight, float epsilon, BufferId y) {
-  for_rows([&](uint32_t r) { kernels_.rms_norm(row(x, r), vector_of(weight), width, epsilon, row(y, r)); });
+  each_row([&](uint32_t r) { kernels_.rms_norm(row(x, r), vector_of(weight), width, epsilon, row(y, r)); });
 }
 
 void CpuCompute::head_norm(BufferId x, uint32_t heads, uint32_t head_length, WeightId weight, float epsilon) {
-  for_rows([&](uint32_t r) {
+  each_row([&](uint32_t r) {
     for (uint32_t h = 0; h < heads; ++h) {
       float* head = row(x, r) + h * head_length;
       kernels_.rms_norm(head, vector_of(weight), head_length, epsilon, head);
@@ -93,11 +84,7 @@ void CpuCompute::head_norm(BufferId x, uint32_t heads, uint32_t head_length, Wei
 }
 
 void CpuCompute::quantize_inputs(const float* x, size_t stride, uint32_t cols, KindSet kinds) {
-  for_rows([&](uint32_t r) {
-    for (const ActivationKind kind : kKinds)
-      if (kinds.wanted[static_cast<size_t>(kind)])
-        kernels_.quantize(x + r * stride, inputs_.view(kind, rows(), cols), r);
-  });
+  each_row([&](uint32_t r) { inputs_.quantize_row(kernels_, kinds, x + r * stride, rows(), cols, r); });
 }
 
 void CpuCompute::run_plan() {
@@ -128,7 +115,7 @@ void CpuCompute::rope(BufferId x, const RopeSpec& spec) {
   const RopeTable& table = ropes_[spec.table];
   const auto apply = table.neox ? kernels_.rope_neox : kernels_.rope_normal;
   const size_t half = table.length / 2;
-  for_rows([&](uint32_t r) {
+  each_row([&](uint32_t r) {
     const size_t at = step_.positions[r] * half;
     apply(row(x, r), spec.heads, spec.head_length, table.length, table.cos + at, table.sin + at);
   });
@@ -195,15 +182,15 @@ void CpuCompute::attention(BufferId q, const AttentionSpec& spec, BufferId out) 
 }
 
 void CpuCompute::silu_mul(BufferId gate, BufferId up, uint32_t width) {
-  for_rows([&](uint32_t r) { kernels_.silu_mul(row(gate, r), row(up, r), width); });
+  each_row([&](uint32_t r) { kernels_.silu_mul(row(gate, r), row(up, r), width); });
 }
 
 void CpuCompute::add(BufferId y, BufferId x, uint32_t width) {
-  for_rows([&](uint32_t r) { kernels_.add(row(y, r), row(x, r), width); });
+  each_row([&](uint32_t r) { kernels_.add(row(y, r), row(x, r), width); });
 }
 
 void CpuCompute::add_gated(BufferId y, BufferId x, BufferId gate, uint32_t width) {
-  for_rows([&](uint32_t r) {
+  each_row([&](uint32_t r) {
     kernels_.add_scaled(row(y, r), row(x, r), numerics::sigmoid(row(gate, r)[0]), width);
   });
 }

@@ -5,8 +5,10 @@
 
 #include "backend/compute.h"
 #include "backend/cpu/activation_store.h"
+#include "backend/cpu/expert_compute.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/product_plan.h"
+#include "backend/cpu/row_loop.h"
 #include "base/aligned_array.h"
 #include "sys/thread_pool.h"
 
@@ -50,23 +52,20 @@ class CpuCompute final : public backend::Compute {
               backend::WeightId output, float* out, size_t out_stride) override;
   Result<void> finish() override { return {}; }
 
+  // ---- for an engine or a device that takes a step apart ----
+
+  // The step's rows of a buffer, (rows, width), to be read or overwritten between operations.
+  std::span<float> buffer_rows(backend::BufferId id) {
+    return {buffer(id), size_t{rows()} * sizes_.buffer_widths[id]};
+  }
+  // The first half of moe(): chosen_weights() (rows, used) and expert_input() are valid until the next
+  // route() or moe().
+  void route(backend::BufferId x, const backend::MoeSpec& spec);
+  ExpertInput expert_input(backend::BufferId x, const backend::MoeSpec& spec);
+  const float* chosen_weights() const { return chosen_weight_.data(); }
+  ExpertCompute& experts() { return experts_; }
+
  private:
-  // Rows below which work of well under a microsecond a row is not worth waking the pool.
-  static constexpr uint32_t kMinParallelRows = 4;
-
-  // Which forms of activations some products want.
-  struct KindSet {
-    bool wanted[3] = {};
-    void add(TensorType type) { wanted[static_cast<size_t>(activation_kind(type))] = true; }
-  };
-
-  // The assignments of one expert: (token, rank) pairs in token order, numbered first .. first+n-1.
-  struct ExpertRange {
-    uint32_t expert;
-    uint32_t first;
-    uint32_t n;
-  };
-
   uint32_t rows() const { return step_.rows(); }
   float* buffer(backend::BufferId id) { return buffers_[id].data(); }
   float* row(backend::BufferId id, uint32_t r) { return buffer(id) + size_t{sizes_.buffer_widths[id]} * r; }
@@ -74,28 +73,15 @@ class CpuCompute final : public backend::Compute {
   KvView kv_view(const backend::AttentionSpec& spec, const backend::Piece& piece);
   Scratch scratch(uint32_t thread);
 
-  // Calls body(row) for each row of the step, on the pool where that pays.
   template <class Body>
-  void for_rows(Body&& body) {
-    if (rows() < kMinParallelRows) {
-      for (uint32_t r = 0; r < rows(); ++r) body(r);
-      return;
-    }
-    counter_.reset(rows());
-    pool_.run([&](uint32_t) {
-      for (auto range = counter_.next(4); !range.empty(); range = counter_.next(4))
-        for (uint64_t r = range.begin; r < range.end; ++r) body(static_cast<uint32_t>(r));
-    });
+  void each_row(Body&& body) {
+    for_rows(pool_, counter_, rows(), body);
   }
 
   // Quantizes all rows of x into inputs_, in each form of `kinds`.
   void quantize_inputs(const float* x, size_t stride, uint32_t cols, KindSet kinds);
   // Runs what plan_ holds as one region.
   void run_plan();
-
-  void route(backend::BufferId x, const backend::MoeSpec& spec);
-  void plan_experts(const backend::MoeSpec& spec, backend::BufferId x);
-  void run_experts(const backend::MoeSpec& spec, backend::BufferId x, backend::BufferId out);
 
   sys::ThreadPool& pool_;
   const Kernels& kernels_;
@@ -107,27 +93,20 @@ class CpuCompute final : public backend::Compute {
 
   backend::Step step_;
   std::vector<AlignedArray<float>> buffers_;
-  ActivationStore inputs_;           // (max_rows, max_width)
-  ActivationStore expert_inputs_;    // (max_rows * used, expert_width): what `down` multiplies
+  ActivationStore inputs_;  // (max_rows, max_width)
+  ExpertCompute experts_;
   AlignedArray<float> router_;       // (max_rows, experts)
-  AlignedArray<float> expert_gate_;  // (max_rows * used, expert_width)
-  AlignedArray<float> expert_up_;    // (max_rows * used, expert_width)
-  AlignedArray<float> expert_out_;   // (max_rows * used, hidden)
   AlignedArray<std::byte> scratch_;  // (threads, scratch_stride_)
   size_t scratch_stride_ = 0;
 
   // Routing of the present MoE layer: rank r of row t is expert chosen_[t*used + r] with weight
-  // chosen_weight_[...], and its assignment (the row of expert_gate_ and the others) is assignment_[t*used +
-  // r].
-  std::vector<uint32_t> chosen_, assignment_;
-  std::vector<uint32_t> assignment_row_;   // the step's row of each assignment
-  std::vector<uint32_t> next_assignment_;  // per expert, while numbering
+  // chosen_weight_[...].
+  std::vector<uint32_t> chosen_;
   std::vector<float> chosen_weight_;
-  std::vector<ExpertRange> ranges_;
-  ProductPlan plan_, down_plan_;
+  ProductPlan plan_;
   std::vector<AttentionQuery> queries_;
   std::vector<void*> key_pages_, value_pages_;
-  sys::TaskCounter counter_, activation_counter_, combine_counter_;
+  sys::TaskCounter counter_;
 };
 
 }  // namespace spillway::cpu

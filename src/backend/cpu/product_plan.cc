@@ -34,6 +34,12 @@ uint32_t tiles(const Product& product) {
 
 }  // namespace
 
+void ProductPlan::reserve(size_t products) {
+  products_.reserve(products);
+  first_task_.reserve(products + 1);
+  task_groups_.reserve(products);
+}
+
 void ProductPlan::clear() {
   products_.clear();
   first_task_.clear();

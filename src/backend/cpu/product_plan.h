@@ -23,6 +23,8 @@ struct Product {
 
 class ProductPlan {
  public:
+  // Room for `products`, so that add() and cut() need not allocate.
+  void reserve(size_t products);
   // Forgets the products; keeps the memory.
   void clear();
   void add(const Product& product) { products_.push_back(product); }
