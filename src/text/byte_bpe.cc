@@ -70,11 +70,16 @@ void ByteBpeTokenizer::index_bytes() {
 }
 
 // Symbols are found by the text that they have in the file, as merges are written in it. A part of a merge
-// that is no token gets a number past the vocabulary.
+// that is no token gets a number past the vocabulary; so does a special token of the same text: it stands for
+// that text and not for the bytes behind it ("\u00F5", user-defined in DeepSeek-Coder's files, is not the
+// byte 0xF5), and merging must not make a control token out of a user's text.
 void ByteBpeTokenizer::index_merges() {
   std::unordered_map<std::string, uint32_t> extra;
+  const auto is_plain = [this](uint32_t id) {
+    return vocabulary_.type(id) == TokenType::kNormal || vocabulary_.type(id) == TokenType::kUnused;
+  };
   const auto symbol = [&](std::string_view text) {
-    if (const auto id = vocabulary_.find(text)) return *id;
+    if (const auto id = vocabulary_.find(text); id && is_plain(*id)) return *id;
     const auto [entry, is_new] =
         extra.emplace(text, vocabulary_.size() + static_cast<uint32_t>(parts_.size()));
     if (is_new) parts_.push_back(bytes_from_alphabet(text).value_or(std::string(text)));

@@ -201,7 +201,14 @@ Result<void> Vocabulary::set_flags() {
                               (data_.pre && pre_tokenizer_adds_bos(*data_.pre));
   add_bos_ = data_.add_bos.value_or(bos_by_default) && data_.ids.bos.has_value();
   add_eos_ = data_.add_eos.value_or(false);
-  add_space_prefix_ = data_.add_space_prefix.value_or(sentence_piece);
+  // Only the encoders of SentencePiece put a space before a text. If decoding took one off elsewhere, a
+  // text's own space would be lost.
+  const bool byte_level = kind_ == Kind::kByteLevelBpe;
+  add_space_prefix_ = data_.add_space_prefix.value_or(sentence_piece) && !byte_level;
+  if (byte_level && data_.add_space_prefix.value_or(false))
+    warnings_.push_back(fmt::format(
+        "{}add_space_prefix is true; it is not applied to '{}' vocabularies (their encoders add no space)",
+        kKeys, data_.kind));
   return {};
 }
 

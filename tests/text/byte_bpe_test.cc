@@ -72,6 +72,36 @@ TEST(ByteBpe, AByteWithoutATokenIsAnErrorOrUnknownNeverDropped) {
 }
 
 // Random bytes, and random valid characters of all planes, come back as they went in.
+// Found by fuzzing: the space was taken off at decoding though encoding adds none.
+TEST(ByteBpe, ASpaceAtTheStartIsKeptWhateverTheFileSaysOfAPrefix) {
+  VocabularyData data = byte_level("gpt-2", {"a b"});
+  add_token(data, "<user>", TokenType::kUserDefined);
+  data.add_space_prefix = true;
+  const auto tokenizer = make_tokenizer(data);
+  EXPECT_EQ(pieces_of(*tokenizer, " ab<user> ab"), " |ab|<user>| |ab");
+  EXPECT_EQ(*tokenizer->decode(*tokenizer->encode(" ab<user> ab")), " ab<user> ab");
+}
+
+TEST(ByteBpe, MergesNeverMakeASpecialToken) {
+  VocabularyData data = byte_level("gpt-2", {"a b", "\u0120 c", "\u00F5 d"});
+  const auto retype = [&](std::string_view text, TokenType type) {
+    *std::ranges::find(data.tokens, text) += '!';  // make way for the special token of that text
+    add_token(data, std::string(text), type);
+  };
+  retype("ab", TokenType::kControl);
+  retype("\u0120c", TokenType::kUserDefined);
+  const auto tokenizer = make_tokenizer(data);
+  const std::string text = "ab c \u0120c";
+  EXPECT_EQ(pieces_of(*tokenizer, text), "a|b| |c| |\u0120c");
+  EXPECT_EQ(*tokenizer->decode(*tokenizer->encode(text)), text);
+  EXPECT_EQ(pieces_of(*tokenizer, "ab", {.parse_special = true}), "ab");
+
+  retype("\u00F5", TokenType::kUserDefined);  // the byte 0xF5 has no token now
+  const auto without_byte = make_tokenizer(data);
+  EXPECT_EQ(pieces_of(*without_byte, "\u00F5"), "\u00F5");
+  EXPECT_NE(pieces_of(*without_byte, "\xF5").find("the byte 0xF5"), std::string::npos);
+}
+
 TEST(ByteBpe, DecodeGivesBackAnyBytes) {
   for (const PreTokenizerRules& rules : pre_tokenizer_rules()) {
     const std::string_view pre = rules.names[0];

@@ -150,6 +150,11 @@ TEST(Vocabulary, FlagsHaveTheDefaultsOfTheirKind) {
   llama.add_bos.reset();
   EXPECT_TRUE(make(llama).add_bos());
   EXPECT_TRUE(make(llama).add_space_prefix());
+  qwen.add_space_prefix = true;  // as a few converters write; no byte-level encoder adds one
+  const Vocabulary with_prefix = make(qwen);
+  EXPECT_FALSE(with_prefix.add_space_prefix());
+  ASSERT_EQ(with_prefix.warnings().size(), 1u);
+  EXPECT_NE(with_prefix.warnings()[0].find("add_space_prefix is true"), std::string::npos);
 }
 
 TEST(Vocabulary, OldSentencePieceFilesNameNoIds) {
