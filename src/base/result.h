@@ -20,6 +20,7 @@ struct Error {
     kNoMemory,     // it does not fit
     kIo,           // the operating system refused
     kCancelled,    // the caller asked to stop
+    kDeviceLost,   // the device failed or is gone; what it held is lost
     kRefused,      // a rule that came with the model forbids the request: its chat template raised
   };
   Kind kind = Kind::kInvalid;
