@@ -23,6 +23,7 @@ double contended(double given, double alone, double rest) {
 uint32_t bucket_of(uint32_t tokens) { return std::min(16u, floor_log2(std::max(tokens, 1u))); }
 
 double us(uint64_t ns) { return static_cast<double>(ns) / 1000.0; }
+uint64_t ns(double us) { return static_cast<uint64_t>(us * 1000.0 + 0.5); }
 
 }  // namespace
 
@@ -90,52 +91,71 @@ CostModel::Overlap CostModel::overlap(double cpu, double link) const {
 }
 
 Times CostModel::finish(const Work& work) const {
-  const Overlap both = overlap(work.cpu_us, work.link_us);
   Times times;
-  times.link_us = both.link_us;
-  times.cpu_us = work.cpu_us > 0.0 ? both.cpu_us + cpu_start_us_ : 0.0;
-  times.device_us =
-      work.link_us > 0.0 ? std::max(work.device_us, both.link_us + work.last_upload_us) : work.device_us;
-  times.total_us = std::max({times.device_us, times.link_us, times.cpu_us}) + (work.waits ? layer_us_ : 0.0);
+  if (work.cpu_us > 0.0)
+    times.cpu_us = overlap(work.cpu_us, work.ahead_us + work.link_us + work.behind_us).cpu_us + cpu_start_us_;
+  if (work.last_upload_us > 0.0) times.link_us = overlap(work.cpu_us, work.ahead_us + work.link_us).link_us;
+  times.device_us = work.last_upload_us > 0.0 ? std::max(work.device_us, times.link_us + work.last_upload_us)
+                                              : work.device_us;
+  times.total_us = std::max(times.device_us, times.cpu_us) + (work.waits ? layer_us_ : 0.0);
   return times;
+}
+
+CostModel::Outcome CostModel::observe(const Work& work) const {
+  const Times times = finish(work);
+  const double all = work.ahead_us + work.link_us + work.behind_us;
+  const Overlap both = overlap(work.cpu_us, all);
+  // The link runs at its contended rate while the CPU does, then alone, until the end.
+  const double contended = std::min({both.cpu_us, both.link_us, times.total_us});
+  const double alone = std::clamp(times.total_us - contended, 0.0, both.link_us - contended);
+  const double own = work.link_us > 0.0 ? times.link_us - overlap(work.cpu_us, work.ahead_us).link_us : 0.0;
+  return {{ns(times.device_us), ns(own), ns(contended + alone - own), ns(times.cpu_us), ns(times.total_us)},
+          std::max(0.0, all - (contended / (work.cpu_us > 0.0 ? link_slowdown_ : 1.0) + alone))};
 }
 
 void CostModel::learn(const Work& work, std::span<const uint32_t> cpu_tokens,
                       std::span<const uint32_t> device_tokens, const Observation& seen) {
-  const Times predicted = finish(work);
   // What is below a microsecond says more about the clock than about the machine.
   const bool cpu = work.cpu_us > 1.0 && seen.cpu_ns > 1000;
   const bool link = work.link_us > 1.0 && seen.link_ns > 1000;
-  const double cpu_seen = std::max(us(seen.cpu_ns) - cpu_start_us_, 0.0);
-  const double cpu_predicted = predicted.cpu_us - cpu_start_us_;
-  if (cpu && work.link_us == 0.0) cpu_.follow(cpu_tokens, cpu_seen / work.cpu_us);
-  if (link && work.cpu_us == 0.0) link_.follow(us(seen.link_ns) / work.link_us);
-  if (cpu && link) {
-    // The resource that overlapped for at least half its time tells of its contended rate, the other one
-    // mostly of its lone rate.
-    ++n_contended_;
-    const double overlapped = std::min(cpu_seen, us(seen.link_ns));
-    const auto slow_down = [](double& slowdown, double ratio) {
-      slowdown =
-          std::clamp(slowdown * (1.0 + kRate * (std::clamp(ratio, 0.5, 2.0) - 1.0)), 1.0, kMostSlowdown);
-    };
-    if (overlapped * 2 >= cpu_seen) {
-      slow_down(cpu_slowdown_, cpu_seen / cpu_predicted);
+  const double cpu_seen = cpu ? std::max(us(seen.cpu_ns) - cpu_start_us_, 0.0) : 0.0;
+  const double link_busy = us(seen.link_ns) + us(seen.background_ns);
+  // How long something took that does `alone` microseconds of work, the first `met` of them beside the other:
+  // observed / expected is the error of its contended rate if that was at least half the time, else of its
+  // lone rate.
+  const auto ratio = [](double took, double alone, double met, double slowdown) {
+    return took / std::max(met + alone - met / slowdown, 0.5 * took);
+  };
+  const auto slow_down = [](double& slowdown, double error) {
+    slowdown = std::clamp(slowdown * (1.0 + kRate * (std::clamp(error, 0.5, 2.0) - 1.0)), 1.0, kMostSlowdown);
+  };
+  if (cpu && cpu_seen > 0.0) {
+    const double met = std::min(cpu_seen, link_busy);
+    const double error = ratio(cpu_seen, work.cpu_us, met, cpu_slowdown_);
+    if (met * 2 >= cpu_seen) {
+      slow_down(cpu_slowdown_, error);
+      ++n_contended_;
     } else {
-      cpu_.follow(cpu_tokens, cpu_seen / cpu_predicted);
-    }
-    if (overlapped * 2 >= us(seen.link_ns)) {
-      slow_down(link_slowdown_, us(seen.link_ns) / predicted.link_us);
-    } else {
-      link_.follow(us(seen.link_ns) / predicted.link_us);
+      cpu_.follow(cpu_tokens, error);
     }
   }
+  if (link) {
+    // The plan's copies come first, so they meet the CPU's part from its start.
+    const double met = std::min(cpu_seen, us(seen.link_ns));
+    const double error = ratio(us(seen.link_ns), work.link_us, met, link_slowdown_);
+    if (met * 2 >= us(seen.link_ns)) {
+      slow_down(link_slowdown_, error);
+    } else {
+      link_.follow(error);
+    }
+  }
+  const Times predicted = finish(work);
   // The device's end tells of its own rate only where it did not wait for the link.
   if (work.device_us > 1.0 && seen.device_ns > 1000 && seen.device_ns > seen.link_ns &&
       predicted.device_us == work.device_us)
     device_.follow(device_tokens, us(seen.device_ns) / work.device_us);
   if (work.waits && seen.total_ns > 0) {
-    const double rest = us(seen.total_ns) - us(std::max({seen.device_ns, seen.link_ns, seen.cpu_ns}));
+    const double rest = us(seen.total_ns) - us(std::max(seen.device_ns, seen.cpu_ns));
     layer_us_ = std::clamp(layer_us_ + kRate * (std::clamp(rest, 0.0, 2.0 * layer_us_ + 10.0) - layer_us_),
                            0.0, kMostLayerUs);
   }

@@ -26,26 +26,30 @@ namespace experts {
 
 // The lone time of each resource for one layer's split, in microseconds.
 struct Work {
-  double device_us = 0.0;       // all experts computed on the device
-  double last_upload_us = 0.0;  // device time of an upload that can only start when the link is done
-  double link_us = 0.0;
+  double device_us = 0.0;  // all experts computed on the device
+  double last_upload_us =
+      0.0;               // of it, what can only start when the plan's copies are there; 0: nothing waits
+  double link_us = 0.0;  // the plan's copies
   double cpu_us = 0.0;
-  bool waits = false;  // the layer waits for the host's plan: it has misses
+  bool waits = false;      // the layer waits for the host's plan: it has misses
+  double ahead_us = 0.0;   // background copies on the link before the plan's
+  double behind_us = 0.0;  // and after them
 };
 
 // When each resource is done, from the start of the layer's expert part, in microseconds; 0 where unused.
 struct Times {
   double device_us = 0.0;
-  double link_us = 0.0;
+  double link_us = 0.0;  // the plan's copies and those ahead of them
   double cpu_us = 0.0;
   double total_us = 0.0;  // with the layer's fixed cost
 };
 
-// The same as it was observed. 0 where unused or not measured.
+// What was observed from the start of the layer's expert part. 0 where unused or not measured.
 struct Observation {
-  uint64_t device_ns = 0;
-  uint64_t link_ns = 0;
-  uint64_t cpu_ns = 0;
+  uint64_t device_ns = 0;      // until the device was done
+  uint64_t link_ns = 0;        // that the plan's copies took
+  uint64_t background_ns = 0;  // that background copies took until the end
+  uint64_t cpu_ns = 0;         // until the CPU was done
   uint64_t total_ns = 0;
   bool operator==(const Observation&) const = default;
 };
@@ -61,6 +65,13 @@ class CostModel {
   double link_us(uint64_t bytes) const;
 
   Times finish(const Work& work) const;
+  // What an exact clock would observe of it, and the lone link time of background copies that is left at the
+  // end: for the simulated clock.
+  struct Outcome {
+    Observation seen;
+    double left_us;
+  };
+  Outcome observe(const Work& work) const;
 
   // The CPU keeps its rate while the link runs: copies beside the CPU part cost nothing.
   bool link_is_free_beside_cpu() const { return cpu_slowdown_ <= 1.02; }
@@ -93,6 +104,7 @@ class CostModel {
   struct Overlap {
     double cpu_us, link_us;
   };
+  // When each is done that starts now with this much to do alone.
   Overlap overlap(double cpu_us, double link_us) const;
 
   double device_bytes_per_us_;

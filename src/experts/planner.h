@@ -12,14 +12,16 @@
 // after create(). Not thread safe. Cost of plan(): O(uses log uses + evictions (layers + log slots)).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "experts/cost_model.h"
-#include "experts/policy.h"
-#include "experts/types.h"
+#include "experts/plan.h"
+#include "experts/pool.h"
+#include "experts/share.h"
+#include "experts/split.h"
 
 namespace spillway {
 namespace experts {
@@ -38,6 +40,10 @@ struct Choice {
 
 enum class Promotion : uint8_t { kUnset, kAuto, kOn, kOff };
 
+// Where the search for the admission factor begins: on public route traces factors of 1 to 3 cost 1 to 3
+// points of hits and saved 20 to 72 % of the uploads.
+inline constexpr double kFirstAdmit = 2.0;
+
 struct PlannerSettings {
   PolicySettings policy;
   // Of the distinct misses, the share that the CPU computes, 0 to 1, with llama.cpp's meaning; auto (and
@@ -52,67 +58,35 @@ struct PlannerSettings {
   uint32_t max_open_plans = 0;  // 0: as many as there are layers
 };
 
-struct PlanEntry {
-  ExpertId expert = 0;
-  uint32_t tokens = 0;
-  Decision decision = Decision::kCpu;
-  // Of kHit, kUpload and kJoin: the slot of the group's cache. Of kStream: the slot of the group's ring,
-  // numbered cyclically; a plan may stream more experts than the ring has slots, and the engine waits for the
-  // device to be done with a ring slot before it is filled again. Of kCpu: kNoSlot.
-  SlotId slot = kNoSlot;
-  Ticket ticket = kNoTicket;  // of kUpload and kJoin: the copy to wait for
-};
-
-struct Plan {
-  uint64_t id = 0;
-  LayerId layer = 0;
-  GroupId group = 0;
-  uint32_t n_tokens = 0;
-  // Every use of the routing once: hits, joins, then the copies (kUpload, kStream) in the order in which they
-  // should be issued, then the CPU's, most tokens first.
-  std::span<const PlanEntry> entries;
-  // Experts that lost their slots to this plan's uploads: no longer resident from this plan on.
-  std::span<const ExpertKey> evicted;
-  Times predicted;
-};
-
-// A copy in the background.
-struct PromotionCopy {
-  ExpertKey key;
-  GroupId group = 0;
-  SlotId slot = kNoSlot;
-  Ticket ticket = kNoTicket;
-  std::optional<ExpertKey> evicted;
-};
-
 struct LayerCounters {
   Counters cold;  // until the group's slots were all filled for the first time
   Counters warm;
 };
+
+// Makes the policy of a group's pool: for those that make_policy() can't make.
+using PolicyMaker = std::function<std::unique_ptr<Policy>(GroupId, const PoolShape&)>;
 
 class Planner {
  public:
   // Of `groups` only layers that take part are asked for: a layer whose experts are all resident from the
   // start is in no group. `slots` and `ring_slots`: (groups) how many each has on the device; 0 is allowed.
   // Refuses settings that contradict themselves.
-  static Result<std::unique_ptr<Planner>> create(const PlannerSettings& settings,
-                                                 std::span<const GroupShape> groups,
-                                                 std::span<const uint32_t> slots,
-                                                 std::span<const uint32_t> ring_slots,
-                                                 const HardwareProfile& profile);
-  ~Planner();
+  static Result<std::unique_ptr<Planner>> create(
+      const PlannerSettings& settings, std::span<const GroupShape> groups, std::span<const uint32_t> slots,
+      std::span<const uint32_t> ring_slots, const HardwareProfile& profile, const PolicyMaker& maker = {});
 
   // Decides one layer of one micro-batch. The plan stays valid until complete(). Requires: the layer is in a
-  // group; uses as types.h says; at most `max_open_plans` open.
+  // group; uses as types.h says, not empty; at most `max_open_plans` open.
   const Plan& plan(const Routing& routing);
-  // The plan's results have been combined: its slots may be taken. Its copies may still be under way.
+  // The plan's results have been combined: its slots may be taken. Its copies may still be under way. `seen`
+  // is all 0 where something other than the plan was carried out (a copy failed).
   void complete(uint64_t plan_id, const Observation& seen);
 
   // The copy lies whole in its slot (for the device: at the latest where its next plan begins).
   void arrived(Ticket ticket);
   // It does not and will not: the expert is not resident. Plans that wait for it must compute it elsewhere.
   void failed(Ticket ticket);
-  // A promotion that had not been started. No plan that was made since may have joined it (see in_use).
+  // A promotion that had not been started. Requires: not in_use(), no plan that is open waits for it.
   void cancelled(Ticket ticket);
   bool in_use(Ticket ticket) const;
 
@@ -124,22 +98,108 @@ class Planner {
   std::optional<PromotionCopy> next_promotion(LayerId next, double idle_link_us);
 
   // What was asked for and is not in force, and why; what the settings mean. Whole sentences.
-  std::span<const std::string> notes() const;
+  std::span<const std::string> notes() const { return notes_; }
 
   // The layer has a share of the cache.
   bool takes_part(LayerId layer) const;
   // The slot from which the expert can be read now, or kNoSlot.
   SlotId resident(ExpertKey key) const;
-  uint32_t occupied_slots(GroupId group) const;
-  bool is_full(GroupId group) const;  // has been filled once: its counts are warm
-  const CostModel& cost_model() const;
-  const LayerCounters& counters(LayerId layer) const;
+  // The pool's layers are numbered within the group.
+  const Pool& pool(GroupId group) const { return groups_[group].pool; }
+  const CostModel& cost_model() const { return cost_; }
+  const LayerCounters& counters(LayerId layer) const { return layers_[layer].counters; }
   LayerCounters total() const;
 
  private:
-  class Impl;
-  explicit Planner(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  struct Wanted {
+    ExpertId expert = kNone;
+    uint32_t tokens = 0;
+    double score = 0.0;
+  };
+  // How many experts a layer remembers that it missed last and could have promoted: a token's at most, and
+  // more than the link has time for.
+  static constexpr uint32_t kWanted = 4;
+  struct Layer {
+    GroupId group = kNone;
+    uint32_t index = 0;  // within the group
+    std::array<ExpertId, kWanted> wanted;
+    LayerCounters counters;
+  };
+  enum class Purpose : uint8_t { kUpload, kPromotion };
+  struct Copy {
+    Ticket ticket = kNoTicket;
+    Purpose purpose = Purpose::kUpload;
+    bool cold = false;  // as it was counted
+  };
+  struct Group {
+    Group(const GroupShape& shape, uint32_t n_slots, uint32_t ring_slots, std::unique_ptr<Policy> policy,
+          UseFloors floors, double cpu_share);
+    GroupShape shape;
+    Pool pool;
+    uint32_t n_ring;
+    uint32_t next_ring = 0;
+    uint32_t fill;  // slots that can be filled
+    bool full;      // they have all been filled once
+    CpuShare share;
+    std::vector<Copy> copies;  // (slots) the copy into each
+    uint32_t promotions = 0;   // under way
+  };
+  struct Open {
+    bool open = false;
+    bool cold = false;
+    Plan plan;
+    Work work;
+    std::vector<PlanEntry> entries;
+    std::vector<ExpertKey> evicted;
+  };
+  struct Ended {
+    Group& group;
+    SlotId slot;
+    LayerId layer;
+    Copy copy;
+  };
+
+  Planner(const PlannerSettings& settings, std::span<const GroupShape> groups,
+          std::span<const uint32_t> slots, std::span<const uint32_t> ring_slots,
+          const HardwareProfile& profile, const PolicyMaker& maker);
+  void write_notes();
+
+  // The steps of plan().
+  Open& begin(const Routing& routing);
+  void classify(Open& open, const Routing& routing);
+  void divide(Open& open, const Routing& routing);
+  void give_to_cpu(Open& open, std::vector<Wanted>& experts, uint32_t n);
+  void place(Open& open, const Routing& routing);
+  void finish(Open& open, const Routing& routing);
+  void remember_wanted(Open& open);
+
+  bool only_reads(const Group& group, const Routing& routing) const;
+  bool admits(const Pool& pool, uint32_t layer, double score, SlotId victim) const;
+  SlotId take_slot(Group& group, uint32_t layer, const Wanted& newcomer, std::vector<ExpertKey>& evicted);
+  Ticket start_copy(GroupId group, SlotId slot, Purpose purpose);
+  Ended end_copy(Ticket ticket);
+  double ahead_us() const;
+  Counters& counters_of(LayerId layer, bool cold);
+
+  PlannerSettings settings_;
+  double admit_ = 0.0;
+  bool promote_ = false;
+  CostModel cost_;
+  Corrections corrections_;
+  std::vector<Group> groups_;
+  std::vector<Layer> layers_;  // by LayerId; those in no group have group kNone
+  std::vector<Open> open_;
+  std::vector<uint32_t> free_open_;
+  uint64_t serial_ = 0;         // of plans and copies
+  double saved_link_us_ = 0.0;  // idle time for promotions
+
+  // Scratch of the plan that is being made.
+  Splitter splitter_;
+  std::vector<Wanted> hits_, joins_, misses_, cpu_;
+  std::vector<uint32_t> hit_tokens_, join_tokens_, miss_tokens_, cpu_tokens_, device_tokens_;
+  uint32_t n_copied_ = 0;  // the first of the misses
+  std::vector<ExpertKey> promotion_evicted_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace experts

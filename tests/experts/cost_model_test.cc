@@ -120,7 +120,7 @@ TEST(CostModel, LearnsTheMachine) {
     };
     const Times times = machine.finish(work(machine));
     const auto ns = [](double us) { return static_cast<uint64_t>(us * 1000); };
-    Observation seen{ns(times.device_us), ns(times.link_us), ns(times.cpu_us), ns(times.total_us)};
+    Observation seen{ns(times.device_us), ns(times.link_us), 0, ns(times.cpu_us), ns(times.total_us)};
     if (i % 50 == 49) seen.cpu_ns *= 20;  // an outlier now and then
     model.learn(work(model), std::vector<uint32_t>(cpu, 1), std::vector<uint32_t>(hits + uploads, 1), seen);
   }
@@ -137,11 +137,11 @@ TEST(CostModel, AbsurdObservationsStayBounded) {
   CostModel model(known_machines()[0]);
   const std::vector<uint32_t> tokens(4, 1);
   for (int i = 0; i < 10000; ++i)
-    model.learn({100, 10, 100, 100, true}, tokens, tokens, {~0ull, ~0ull, ~0ull, ~0ull});
+    model.learn({100, 10, 100, 100, true}, tokens, tokens, {~0ull, ~0ull, ~0ull, ~0ull, ~0ull});
   EXPECT_TRUE(std::isfinite(model.cpu_us(1000, 1)));
   EXPECT_LE(model.rates().layer_us, 10000.0);
   for (int i = 0; i < 10000; ++i)
-    model.learn({1e9, 1e8, 1e9, 1e9, true}, tokens, tokens, {2000, 1500, 1500, 2000});
+    model.learn({1e9, 1e8, 1e9, 1e9, true}, tokens, tokens, {2000, 1500, 0, 1500, 2000});
   EXPECT_GT(model.cpu_us(1000000, 1), 0.5);
 }
 
