@@ -54,6 +54,7 @@ class CpuCompute final : public backend::Compute {
 
   // ---- for an engine or a device that takes a step apart ----
 
+  uint32_t rows() const { return step_.rows(); }
   // The step's rows of a buffer, (rows, width), to be read or overwritten between operations.
   std::span<float> buffer_rows(backend::BufferId id) {
     return {buffer(id), size_t{rows()} * sizes_.buffer_widths[id]};
@@ -66,7 +67,6 @@ class CpuCompute final : public backend::Compute {
   ExpertCompute& experts() { return experts_; }
 
  private:
-  uint32_t rows() const { return step_.rows(); }
   float* buffer(backend::BufferId id) { return buffers_[id].data(); }
   float* row(backend::BufferId id, uint32_t r) { return buffer(id) + size_t{sizes_.buffer_widths[id]} * r; }
   const float* vector_of(backend::WeightId id) const;
