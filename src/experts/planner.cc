@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "experts/b12191.h"
+#include "experts/controller.h"
 
 namespace spillway {
 namespace experts {
@@ -22,6 +23,10 @@ const Plan& Planner::plan(const Routing& routing) {
   divide(open, routing);
   place(open, routing);
   finish(open, routing);
+  if (controller_) {
+    controller_->rehearse(routing, cost_);
+    follow_controller();
+  }
   return open.plan;
 }
 
@@ -36,6 +41,7 @@ Planner::Open& Planner::begin(const Routing& routing) {
   open.cold = !groups_[group].full;
   open.entries.clear();
   open.evicted.clear();
+  open.best_us = 0.0;
   open.plan = {(++serial_ << kPlaceBits) | place, routing.layer, group, routing.n_tokens, {}, {}, {}};
   return open;
 }
@@ -54,7 +60,7 @@ void Planner::classify(Open& open, const Routing& routing) {
   joins_.clear();
   misses_.clear();
   for (const Use& use : routing.uses) {
-    SW_ASSERT(use.expert < group.shape.n_experts && use.tokens > 0);
+    SW_ASSERT(use.expert < group.pool.shape().n_experts && use.tokens > 0);
     const SlotId slot = group.pool.slots().find(layer, use.expert);
     if (slot == kNoSlot) {
       misses_.push_back({use.expert, use.tokens});
@@ -110,9 +116,12 @@ void Planner::divide(Open& open, const Routing& routing) {
   tokens_of(join_tokens_, joins_);
   tokens_of(miss_tokens_, misses_);
   const bool copies = group.n_ring > 0 || group.pool.takes_part(layers_[routing.layer].index);
-  const Split split = splitter_.best(
-      {group.shape.expert_bytes, hit_tokens_, join_tokens_, miss_tokens_, copies ? n_misses : 0, ahead_us()},
-      cost_, corrections_);
+  constexpr Corrections kUncorrected = {1.0, 1.0, 1.0, 1.0};
+  const Split best = splitter_.best({group.pool.shape().expert_bytes, hit_tokens_, join_tokens_, miss_tokens_,
+                                     copies ? n_misses : 0, ahead_us()},
+                                    cost_, controller_ ? controller_->corrections() : kUncorrected);
+  const Split split = controller_ ? controller_->choose(best, splitter_) : best;
+  if (split.kind != best.kind) open.best_us = best.us;
   n_copied_ = split.copies;
   give_to_cpu(open, hits_, split.hits_on_cpu);
   if (!split.join) give_to_cpu(open, joins_, static_cast<uint32_t>(joins_.size()));
@@ -152,7 +161,7 @@ void Planner::place(Open& open, const Routing& routing) {
     open.entries.push_back({join.expert, join.tokens, Decision::kJoin, slot, group.copies[slot].ticket});
   }
   const auto first_copy = static_cast<std::ptrdiff_t>(open.entries.size());
-  bool slots_left = pool.takes_part(layer) && !only_reads(group, routing);
+  bool slots_left = keep_ && pool.takes_part(layer) && !only_reads(group, routing);
   for (uint32_t i = 0; i < n_copied_; ++i) {
     const Wanted& miss = misses_[i];
     const SlotId slot = slots_left ? take_slot(group, layer, miss, open.evicted) : kNoSlot;
@@ -191,7 +200,7 @@ SlotId Planner::take_slot(Group& group, uint32_t layer, const Wanted& newcomer,
     return kNoSlot;
   }
   const ExpertKey loser = pool.slots().key(victim);
-  evicted.push_back({group.shape.layers[loser.layer], loser.expert});
+  evicted.push_back({group.pool.shape().layers[loser.layer], loser.expert});
   return pool.take(layer, newcomer.expert, victim);
 }
 
@@ -207,10 +216,12 @@ void Planner::finish(Open& open, const Routing& routing) {
   SW_ASSERT(open.entries.size() == routing.uses.size());
   remember_wanted(open);
 
-  open.work = work_of(open.entries, group.shape.expert_bytes, cost_, ahead_us());
+  open.work = work_of(open.entries, group.pool.shape().expert_bytes, cost_, ahead_us());
   open.plan.entries = open.entries;
   open.plan.evicted = open.evicted;
   open.plan.predicted = cost_.finish(open.work);
+  open.kind = split_kind(open.work);
+  after_copies_us_ = std::max(0.0, open.plan.predicted.total_us - open.plan.predicted.link_us);
   if (group.pool.slots().occupied() >= group.fill) group.full = true;
   Counters& counters = counters_of(routing.layer, open.cold);
   for (const PlanEntry& entry : open.entries) {
@@ -219,7 +230,7 @@ void Planner::finish(Open& open, const Routing& routing) {
     counters.uploaded += entry.decision == Decision::kUpload;
     counters.streamed += entry.decision == Decision::kStream;
     if (entry.decision == Decision::kUpload || entry.decision == Decision::kStream)
-      counters.bytes_uploaded += group.shape.expert_bytes;
+      counters.bytes_uploaded += group.pool.shape().expert_bytes;
   }
   counters.evicted += open.evicted.size();
 }
@@ -237,6 +248,13 @@ void Planner::complete(uint64_t plan_id, const Observation& seen) {
         entry.decision == Decision::kUpload)
       group.pool.unpin(entry.slot);
   }
+  // What background copies did to it is known now, and no fault of the prediction.
+  const double background_us = static_cast<double>(seen.background_ns) / 1000.0;
+  open.work.ahead_us = std::min(open.work.ahead_us, background_us);
+  open.work.behind_us = background_us - open.work.ahead_us;
+  if (controller_)
+    controller_->observe(open.kind, cost_.finish(open.work).total_us, open.best_us,
+                         static_cast<double>(seen.total_ns) / 1000.0);
   cost_.learn(open.work, cpu_tokens_, device_tokens_, seen);
   Counters& counters = counters_of(open.plan.layer, open.cold);
   counters.device_ns += seen.device_ns;
@@ -246,6 +264,15 @@ void Planner::complete(uint64_t plan_id, const Observation& seen) {
   open.open = false;
   free_open_.push_back(place);
 }
+
+void Planner::follow_controller() {
+  const Alternative& chosen = controller_->chosen();
+  admit_ = chosen.admit;
+  promote_ = chosen.promote;
+  keep_ = chosen.cache;
+}
+
+const ControllerReport* Planner::report() const { return controller_ ? &controller_->report() : nullptr; }
 
 bool Planner::takes_part(LayerId layer) const {
   return groups_[layers_[layer].group].pool.takes_part(layers_[layer].index);

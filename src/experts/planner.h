@@ -26,6 +26,9 @@
 namespace spillway {
 namespace experts {
 
+class Controller;
+struct ControllerReport;
+
 // A setting that is a number, left to the planner, or not given.
 struct Choice {
   enum class Kind : uint8_t { kUnset, kAuto, kNumber };
@@ -75,6 +78,8 @@ class Planner {
       const PlannerSettings& settings, std::span<const GroupShape> groups, std::span<const uint32_t> slots,
       std::span<const uint32_t> ring_slots, const HardwareProfile& profile, const PolicyMaker& maker = {});
 
+  ~Planner();
+
   // Decides one layer of one micro-batch. The plan stays valid until complete(). Requires: the layer is in a
   // group; uses as types.h says, not empty; at most `max_open_plans` open.
   const Plan& plan(const Routing& routing);
@@ -106,7 +111,11 @@ class Planner {
   SlotId resident(ExpertKey key) const;
   // The pool's layers are numbered within the group.
   const Pool& pool(GroupId group) const { return groups_[group].pool; }
+  // Its slots have all been filled once: from then on its counts are warm.
+  bool is_full(GroupId group) const { return groups_[group].full; }
   const CostModel& cost_model() const { return cost_; }
+  // What the controller tried, found and chose; null where nothing is left to it.
+  const ControllerReport* report() const;
   const LayerCounters& counters(LayerId layer) const { return layers_[layer].counters; }
   LayerCounters total() const;
 
@@ -134,7 +143,6 @@ class Planner {
   struct Group {
     Group(const GroupShape& shape, uint32_t n_slots, uint32_t ring_slots, std::unique_ptr<Policy> policy,
           UseFloors floors, double cpu_share);
-    GroupShape shape;
     Pool pool;
     uint32_t n_ring;
     uint32_t next_ring = 0;
@@ -149,6 +157,8 @@ class Planner {
     bool cold = false;
     Plan plan;
     Work work;
+    SplitKind kind = SplitKind::kHitsOnly;
+    double best_us = 0.0;  // of a probe: what the best split would have taken
     std::vector<PlanEntry> entries;
     std::vector<ExpertKey> evicted;
   };
@@ -179,19 +189,22 @@ class Planner {
   Ticket start_copy(GroupId group, SlotId slot, Purpose purpose);
   Ended end_copy(Ticket ticket);
   double ahead_us() const;
+  void follow_controller();
   Counters& counters_of(LayerId layer, bool cold);
 
   PlannerSettings settings_;
   double admit_ = 0.0;
   bool promote_ = false;
+  bool keep_ = true;  // what is copied may take slots
   CostModel cost_;
-  Corrections corrections_;
+  std::unique_ptr<Controller> controller_;  // or null
   std::vector<Group> groups_;
   std::vector<Layer> layers_;  // by LayerId; those in no group have group kNone
   std::vector<Open> open_;
   std::vector<uint32_t> free_open_;
-  uint64_t serial_ = 0;         // of plans and copies
-  double saved_link_us_ = 0.0;  // idle time for promotions
+  uint64_t serial_ = 0;           // of plans and copies
+  double saved_link_us_ = 0.0;    // idle time for promotions
+  double after_copies_us_ = 0.0;  // of the last plan: how long the link idles before the plan ends
 
   // Scratch of the plan that is being made.
   Splitter splitter_;

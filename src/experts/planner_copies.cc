@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "experts/controller.h"
 #include "experts/planner.h"
 
 namespace spillway {
@@ -33,7 +34,7 @@ Planner::Ended Planner::end_copy(Ticket ticket) {
   const Copy copy = group.copies[slot];
   if (copy.purpose == Purpose::kPromotion) --group.promotions;
   group.copies[slot] = {};
-  return {group, slot, group.shape.layers[group.pool.slots().key(slot).layer], copy};
+  return {group, slot, group.pool.shape().layers[group.pool.slots().key(slot).layer], copy};
 }
 
 void Planner::arrived(Ticket ticket) {
@@ -60,8 +61,8 @@ void Planner::cancelled(Ticket ticket) {
   SW_ASSERT(ended.copy.purpose == Purpose::kPromotion);
   Counters& counted = counters_of(ended.layer, ended.copy.cold);
   --counted.promoted;
-  counted.bytes_promoted -= ended.group.shape.expert_bytes;
-  saved_link_us_ += cost_.link_us(ended.group.shape.expert_bytes);
+  counted.bytes_promoted -= ended.group.pool.shape().expert_bytes;
+  saved_link_us_ += cost_.link_us(ended.group.pool.shape().expert_bytes);
   ended.group.pool.failed(ended.slot);
 }
 
@@ -69,7 +70,7 @@ void Planner::cancelled(Ticket ticket) {
 double Planner::ahead_us() const {
   double us = 0.0;
   for (const Group& group : groups_)
-    if (group.promotions > 0) us += (group.promotions - 0.5) * cost_.link_us(group.shape.expert_bytes);
+    if (group.promotions > 0) us += (group.promotions - 0.5) * cost_.link_us(group.pool.shape().expert_bytes);
   return us;
 }
 
@@ -93,12 +94,14 @@ void Planner::remember_wanted(Open& open) {
 }
 
 std::optional<PromotionCopy> Planner::next_promotion(LayerId next, double idle_link_us) {
+  if (controller_ && idle_link_us > 0.0)
+    controller_->link_idles(std::max(0.0, idle_link_us - after_copies_us_));
   if (!promote_) return std::nullopt;
   // Idle time is saved up for two copies at most: a long pause is no reason for a long queue.
   double longest = 0.0;
   uint32_t under_way = 0;
   for (const Group& group : groups_) {
-    longest = std::max(longest, cost_.link_us(group.shape.expert_bytes));
+    longest = std::max(longest, cost_.link_us(group.pool.shape().expert_bytes));
     under_way += group.promotions;
   }
   saved_link_us_ = std::min(saved_link_us_ + std::max(idle_link_us, 0.0), kMostPromotions * longest);
@@ -121,7 +124,7 @@ std::optional<PromotionCopy> Planner::next_promotion(LayerId next, double idle_l
   if (best == kNone) return std::nullopt;
   Layer& layer = layers_[best];
   Group& group = groups_[layer.group];
-  const double us = cost_.link_us(group.shape.expert_bytes);
+  const double us = cost_.link_us(group.pool.shape().expert_bytes);
   if (saved_link_us_ < us) return std::nullopt;
   const ExpertId expert = layer.wanted[0];
   std::rotate(layer.wanted.begin(), layer.wanted.begin() + 1, layer.wanted.end());
@@ -134,7 +137,7 @@ std::optional<PromotionCopy> Planner::next_promotion(LayerId next, double idle_l
   saved_link_us_ -= us;
   Counters& counters = counters_of(best, !group.full);
   ++counters.promoted;
-  counters.bytes_promoted += group.shape.expert_bytes;
+  counters.bytes_promoted += group.pool.shape().expert_bytes;
   counters.evicted += promotion_evicted_.size();
   if (group.pool.slots().occupied() >= group.fill) group.full = true;
   PromotionCopy copy{

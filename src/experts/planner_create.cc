@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "experts/controller.h"
 #include "experts/planner.h"
 
 namespace spillway {
@@ -37,10 +38,11 @@ Result<void> check(const PlannerSettings& s, std::span<const GroupShape> groups,
 
 }  // namespace
 
+Planner::~Planner() = default;
+
 Planner::Group::Group(const GroupShape& s, uint32_t n_slots, uint32_t ring_slots,
                       std::unique_ptr<Policy> policy, UseFloors floors, double cpu_share)
-    : shape(s),
-      pool(s, n_slots, std::move(policy), floors),
+    : pool(s, n_slots, std::move(policy), floors),
       n_ring(ring_slots),
       fill(std::min(n_slots, pool.floors().n_layers * s.n_experts)),
       full(fill == 0),
@@ -64,7 +66,6 @@ Planner::Planner(const PlannerSettings& settings, std::span<const GroupShape> gr
                  const HardwareProfile& profile, const PolicyMaker& maker)
     : settings_(settings), cost_(profile), splitter_(0) {
   uint32_t max_experts = 0;
-  corrections_.fill(1.0);
   for (GroupId g = 0; g < groups.size(); ++g) {
     const GroupShape& shape = groups[g];
     const PoolShape pool{static_cast<uint32_t>(shape.layers.size()), shape.n_experts, slots[g]};
@@ -89,6 +90,12 @@ Planner::Planner(const PlannerSettings& settings, std::span<const GroupShape> gr
                                                                   : kFirstAdmit;
   promote_ = settings.promote == Promotion::kOn || settings.promote == Promotion::kAuto ||
              (settings.promote == Promotion::kUnset && !plain);
+  const bool all_given =
+      plain && settings.admit.kind != Choice::Kind::kAuto && settings.promote != Promotion::kAuto;
+  if (settings.explore && !all_given && settings.policy.kind != PolicyKind::kBelady) {
+    controller_ = std::make_unique<Controller>(settings, groups, slots, ring_slots, profile);
+    follow_controller();
+  }
 
   const uint32_t n_open = settings.max_open_plans > 0 ? settings.max_open_plans : count_layers(groups);
   open_.resize(n_open);
@@ -130,7 +137,8 @@ void Planner::write_notes() {
     const uint32_t n_slots = group.pool.slots().n_slots(), n_layers = group.pool.slots().n_layers();
     const Floors& floors = group.pool.floors();
     const uint32_t one =
-        plan_floors(1, group.shape.n_experts, group.shape.n_used, group.shape.n_experts).floor;
+        plan_floors(1, group.pool.shape().n_experts, group.pool.shape().n_used, group.pool.shape().n_experts)
+            .floor;
     if (n_slots == 0) {
       notes_.push_back(
           fmt::format("Group {} ({} layers): no slots, so no expert stays on the device.", g, n_layers));
@@ -139,7 +147,7 @@ void Planner::write_notes() {
           "Group {}: {} slots are too few for its {} layers at {} slots each; {} take part (from layer {}), "
           "the others "
           "have no cache. {} slots would serve all.",
-          g, n_slots, n_layers, one, floors.n_layers, group.shape.layers.front(), n_layers * one));
+          g, n_slots, n_layers, one, floors.n_layers, group.pool.shape().layers.front(), n_layers * one));
     }
     if (group.n_ring == 0)
       notes_.push_back(fmt::format(

@@ -6,7 +6,7 @@ namespace spillway {
 namespace experts {
 
 Pool::Pool(const GroupShape& shape, uint32_t n_slots, std::unique_ptr<Policy> policy, UseFloors use_floors)
-    : n_used_(shape.n_used),
+    : shape_(shape),
       use_floors_(use_floors),
       slots_(static_cast<uint32_t>(shape.layers.size()), shape.n_experts, n_slots),
       policy_(std::move(policy)),
@@ -73,8 +73,9 @@ SlotId Pool::take(uint32_t layer, ExpertId expert, SlotId held) {
 
 void Pool::set_capacity(uint32_t n) {
   slots_.set_capacity(n);
-  floors_ = use_floors_ == UseFloors::kYes ? plan_floors(slots_.n_layers(), slots_.n_experts(), n_used_, n)
-                                           : Floors{0, n > 0 ? slots_.n_layers() : 0};
+  floors_ = use_floors_ == UseFloors::kYes
+                ? plan_floors(slots_.n_layers(), slots_.n_experts(), shape_.n_used, n)
+                : Floors{0, n > 0 ? slots_.n_layers() : 0};
 }
 
 std::optional<ExpertKey> Pool::trim() {

@@ -20,6 +20,7 @@ class Pool {
  public:
   Pool(const GroupShape& shape, uint32_t n_slots, std::unique_ptr<Policy> policy, UseFloors use_floors);
 
+  const GroupShape& shape() const { return shape_; }
   const SlotTable& slots() const { return slots_; }
   Policy& policy() { return *policy_; }
   const Policy& policy() const { return *policy_; }
@@ -53,7 +54,7 @@ class Pool {
   void enter_order(SlotId slot);
   SlotId weakest(uint32_t layer);
 
-  uint32_t n_used_;
+  GroupShape shape_;
   UseFloors use_floors_;
   Floors floors_;
   SlotTable slots_;

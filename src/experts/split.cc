@@ -42,7 +42,7 @@ void Splitter::improve(const SplitTask& task, const CostModel& cost, const Corre
   if (cpu)
     work.cpu_us = hits_.cpu[split.hits_on_cpu] + misses_.cpu_after(split.copies, n_misses) +
                   (joins ? 0.0 : joins_.cpu[n_joins]);
-  split.kind = static_cast<SplitKind>((split.copies > 0 || joins ? 1 : 0) + (cpu ? 2 : 0));
+  split.kind = split_kind(work);
   const auto kind = static_cast<size_t>(split.kind);
   split.us = cost.finish(work).total_us * corrections[kind];
   if (!of_kind_[kind] || split.us < of_kind_[kind]->us) of_kind_[kind] = split;

@@ -20,6 +20,9 @@ namespace experts {
 enum class SplitKind : uint8_t { kHitsOnly, kCopies, kCpu, kBoth };
 inline constexpr uint32_t kSplitKinds = 4;
 std::string_view split_kind_name(SplitKind kind);
+inline SplitKind split_kind(const Work& work) {
+  return static_cast<SplitKind>((work.last_upload_us > 0.0 ? 1 : 0) + (work.cpu_us > 0.0 ? 2 : 0));
+}
 
 // Observed time / predicted time of each kind, by which predictions are multiplied before they are compared.
 using Corrections = std::array<double, kSplitKinds>;
