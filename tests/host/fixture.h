@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -55,7 +56,7 @@ inline testing::AssertionResult same_bits(std::span<const float> expected, std::
 
 class Model {
  public:
-  explicit Model(Layout layout = Layout::kInterleaved) : random_(17) {
+  explicit Model(Layout layout) : random_(17) {
     const auto vector = [&](uint32_t n) { add(TensorType::kF32, 1, n, Layout::kFile); };
     add(TensorType::kQ8_0, kVocabulary, kHidden, layout);
     vector(kHidden);
@@ -148,6 +149,12 @@ class Model {
   std::vector<std::vector<float>> rope_values_;
   std::vector<RopeTable> ropes_;
 };
+
+// One for all tests of a layout: making it takes a while.
+inline const Model& test_model(Layout layout = Layout::kInterleaved) {
+  static const Model interleaved(Layout::kInterleaved), file(Layout::kFile);
+  return layout == Layout::kInterleaved ? interleaved : file;
+}
 
 // Two sequences: one goes on at position 0, the other at 40 (pages 3 and 5).
 struct TestStep {

@@ -10,11 +10,11 @@ class HostOperations : public testing::TestWithParam<std::tuple<Layout, uint32_t
 
 TEST_P(HostOperations, EqualTheCpu) {
   const auto& [layout, threads] = GetParam();
-  const Model model(layout);
+  const Model& model = test_model(layout);
   Reference reference(model);
   const auto device = ready_device(model, kLayers * kExperts, {.threads = threads});
-  ResidentRunner runner(*device, model);
-  device->set_runner(&runner);
+  const auto runner = std::make_unique<ResidentRunner>(*device, model);
+  device->set_runner(runner.get());
 
   for (const uint32_t first_rows : {5u, 1u, 9u}) {
     const TestStep step(first_rows);
@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(All, HostOperations,
                                          std::tuple(Layout::kFile, 2u)));
 
 TEST(HostBuffers, AreWrittenAndRead) {
-  const Model model;
+  const Model& model = test_model();
   const auto device = ready_device(model, 1);
   const TestStep step(3, 0);
   device->begin(step.step());
@@ -64,10 +64,10 @@ TEST(HostBuffers, AreWrittenAndRead) {
 
 // A page that is copied answers like the one it came from.
 TEST(HostKv, PagesAreCopied) {
-  const Model model;
+  const Model& model = test_model();
   const auto device = ready_device(model, kLayers * kExperts);
-  ResidentRunner runner(*device, model);
-  device->set_runner(&runner);
+  const auto runner = std::make_unique<ResidentRunner>(*device, model);
+  device->set_runner(runner.get());
   TestStep step(6, 0);
   const auto nothing = [](BufferId) {};
   run_all(*device, model, step.step(), kLayers, nothing);

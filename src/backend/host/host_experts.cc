@@ -1,4 +1,5 @@
 // The MoE layer in the stream.
+#include <algorithm>
 #include <cstring>
 
 #include "backend/host/host_implementation.h"

@@ -1,5 +1,6 @@
 #include "backend/host/host_memory.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/checked.h"

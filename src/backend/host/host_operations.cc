@@ -1,4 +1,6 @@
 // The dense operations: each call becomes a closure that runs the same call of the CPU's, later.
+#include <algorithm>
+
 #include "backend/host/host_implementation.h"
 #include "base/assert.h"
 #include "base/checked.h"

@@ -1,5 +1,6 @@
 #include "backend/host/host_queues.h"
 
+#include <algorithm>
 #include <cmath>
 #include <system_error>
 

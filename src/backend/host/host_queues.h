@@ -8,6 +8,7 @@
 // that nothing of the caller's is touched any more.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
