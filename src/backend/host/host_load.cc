@@ -98,6 +98,7 @@ Result<void> HostDevice::prepare(const DeviceSpec& spec) {
   spec_.ropes.clear();  // the device has its own
   uploaded_.assign(spec.weights.size(), false);
   std::vector<uint32_t> slots;
+  slots.reserve(spec.pools.size());
   for (const PoolSpec& pool : spec.pools) slots.push_back(pool.slots);
   watch_ = std::make_unique<SlotWatch>(slots);
   return {};

@@ -196,11 +196,6 @@ void HostQueues::lose(Error error) {
   lose_locked(std::move(error));
 }
 
-bool HostQueues::lost() {
-  const sys::MutexLock lock(mutex_);
-  return error_.has_value();
-}
-
 // ---- the two threads ----
 
 void HostQueues::lose_locked(Error error) {

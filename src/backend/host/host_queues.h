@@ -60,7 +60,6 @@ class HostQueues {
 
   // Loses the device for a reason that was found outside.
   void lose(Error error);
-  bool lost();
 
  private:
   struct Item {
