@@ -141,6 +141,7 @@ Result<void> bench(const BenchFlags& flags, const CLI::App& command) {
   if (text.empty()) return invalid("the model's tokenizer makes no tokens of ordinary text");
   SW_ASSIGN(const Measured m, measure(*engine, flags, text));
 
+  SW_TRY(write_records(load, *engine));
   const uint64_t bytes_per_token = model::measure_sizes(engine->description()).bytes_per_token;
   if (!flags.json) {
     print(*engine, flags, m, bytes_per_token);

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cli/common.h"
+#include "cli/expert_report.h"
 #include "cli/load_flags.h"
 #include "cli/terminal.h"
 
@@ -108,8 +109,8 @@ class Chat {
     } else if (name == "set") {
       set(rest);
     } else if (name == "stats") {
-      fmt::print("{}\n{}\ncontext: {} of {} positions used\n", describe_load(engine_), format_figures(last_),
-                 conversation_.tokens_in_context(), engine_.context());
+      fmt::print("{}\n{}{}\ncontext: {} of {} positions used\n", describe_load(engine_), expert_text(engine_),
+                 format_figures(last_), conversation_.tokens_in_context(), engine_.context());
     } else {
       fmt::print("There is no command /{}; /help lists them.\n", name);
     }

@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "cli/common.h"
+#include "cli/expert_report.h"
 #include "cli/load_flags.h"
 #include "cli/model_text.h"
 #include "cli/progress_bar.h"
@@ -207,13 +208,14 @@ Result<void> check(const engine::ModelFiles& files, const engine::Plan& plan) {
   });
 }
 
-Result<void> inspect(const InspectFlags& flags) {
-  SW_ASSIGN(const engine::Options options, flags.load.options());
+Result<void> inspect(const InspectFlags& flags, const CLI::App& command) {
+  SW_ASSIGN(const engine::Options options, flags.load.options(command));
   SW_ASSIGN(const engine::ModelFiles files, engine::open_model_files(options.path));
   if (flags.metadata)
     for (const auto& entry : files.model.metadata().entries())
       fmt::print("{} = {}\n", entry.key, entry.value.to_text());
-  auto plan = engine::plan(files, options);
+  SW_ASSIGN(const engine::OpenedDevice opened, engine::open_device(options.device));
+  auto plan = engine::plan(files, options, opened);
   if (!plan) {
     if (!flags.json) print_unknown(files, flags.tensors);
     return std::unexpected(plan.error().in(options.path));
@@ -229,6 +231,8 @@ Result<void> inspect(const InspectFlags& flags) {
     json["text"] = text;
     json["kv_bytes_per_position_f16"] = model::kv_bytes_per_position(plan->description, 2, 2);
     json["plan"] = plan_json(plan->memory);
+    if (opened.device)
+      json["plan"]["device"] = placement_json(plan->memory, plan->placement, opened.device->info());
     json["unused_tensors"] = plan->description.unused_tensors;
     json["notes"] = plan->description.notes;
     if (flags.tensors) {
@@ -246,6 +250,13 @@ Result<void> inspect(const InspectFlags& flags) {
   }
   print_model(files, plan->description, sizes, text);
   print_plan(plan->memory);
+  if (opened.device) {
+    fmt::print("\nOn the device (planned)\n{}\n",
+               describe_placement(plan->memory, plan->placement, opened.device->info()));
+    for (const std::string& note : plan->placement.notes) fmt::print("note: {}\n", note);
+  } else {
+    fmt::print("  device     none: {}\n", plan->memory.device_reason);
+  }
   const auto& unused = plan->description.unused_tensors;
   if (!unused.empty())
     fmt::print("  {} tensor{} in the file will not be used, such as '{}'\n", unused.size(),
@@ -267,8 +278,8 @@ void add_inspect(CLI::App& app, int& exit_code) {
   command->add_flag("--check", flags->check,
                     "read all weights and look for block scales that are NaN or infinite");
   flags->load.add_to(*command);
-  command->callback([flags, &exit_code] {
-    const auto result = inspect(*flags);
+  command->callback([flags, command, &exit_code] {
+    const auto result = inspect(*flags, *command);
     exit_code = !result ? report(result.error()) : finish_output();
   });
 }

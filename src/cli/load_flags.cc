@@ -1,7 +1,10 @@
 #include "cli/load_flags.h"
 
+#include <fstream>
+
 #include "base/limits.h"
 #include "cli/common.h"
+#include "cli/expert_report.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
 
@@ -53,33 +56,42 @@ void LoadFlags::add_to(CLI::App& command) {
   const char* carried = "Accepted from llama.cpp command lines, without effect here";
   command.add_option("-b,--batch-size", batch, "logical batch: micro-batches (-ub) are all there is")
       ->group(carried);
-  command.add_option("--ngl,--n-gpu-layers", gpu_layers, "layers on a GPU: this build computes on the CPU")
-      ->group(carried);
-  command.add_flag("--cmoe,--cpu-moe", cpu_experts, "experts on the CPU: they always are")->group(carried);
-  command.add_option("--ncmoe,--n-cpu-moe", cpu_expert_layers, "layers with experts on the CPU: all are")
-      ->group(carried);
+
+  device.add_to(command);
+
+  const char* records = "Records";
+  command
+      .add_option("--stats-json", stats_file,
+                  "write what the experts did (hits, misses, bytes, waits, times) to this file at the end")
+      ->group(records);
+  command
+      .add_option("--timeline", timeline_file,
+                  "write what ran when to this file, for Perfetto or Chrome's tracing")
+      ->group(records);
 }
 
 std::vector<std::string> LoadFlags::without_effect(const CLI::App& command) const {
   std::vector<std::string> words;
   const auto given = [&](const char* name) { return command.count(name) > 0; };
-  if (given("--ngl")) words.push_back("-ngl has no effect: this build computes on the CPU only");
-  if (given("--cmoe")) words.push_back("-cmoe has no effect: all experts are on the CPU");
-  if (given("--ncmoe")) words.push_back("-ncmoe has no effect: all experts are on the CPU");
   if (given("-b")) words.push_back("-b has no effect: use -ub for the size of a micro-batch");
   return words;
 }
 
-static backend::KvType kv_type(const std::string& name) {
+namespace {
+
+backend::KvType kv_type(const std::string& name) {
   return name == "f32" ? backend::KvType::kF32 : backend::KvType::kF16;
 }
 
-Result<engine::Options> LoadFlags::options() const {
+}  // namespace
+
+Result<engine::Options> LoadFlags::options(const CLI::App& command) const {
   engine::Options options{.path = model, .threads = threads, .context = context, .ubatch = ubatch};
   options.load_mode = load_mode == "none"    ? engine::LoadMode::kRead
                       : load_mode == "mmap"  ? engine::LoadMode::kMmap
                       : load_mode == "mlock" ? engine::LoadMode::kMlock
                                              : engine::LoadMode::kAuto;
+  SW_ASSIGN(options.device, device.options(command));
   options.kv_types = {.key = kv_type(key_type), .value = kv_type(value_type)};
   if (instruction_set == "scalar") options.instruction_set = cpu::InstructionSet::kScalar;
   if (instruction_set == "avx2") options.instruction_set = cpu::InstructionSet::kAvx2;
@@ -106,7 +118,7 @@ void note_unused_tensors(const model::Description& model) {
 
 Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, const CLI::App& command) {
   for (const std::string& word : flags.without_effect(command)) note(word);
-  SW_ASSIGN(const engine::Options options, flags.options());
+  SW_ASSIGN(const engine::Options options, flags.options(command));
   ProgressBar bar("loading", ProgressBar::Unit::kBytes);
   auto engine = engine::Engine::load(options, [&](uint64_t done, uint64_t total) {
     bar.update(done, total);
@@ -115,8 +127,34 @@ Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, cons
   bar.clear();
   if (!engine) return engine;
   note_unused_tensors((*engine)->description());
-  if (!flags.quiet) say(dim(describe_load(**engine)));
+  if (!flags.timeline_file.empty()) (*engine)->record_timeline();
+  if ((*engine)->device() == nullptr)
+    for (const std::string& word : flags.device.without_device(command)) note(word);
+  for (const std::string& word : (*engine)->notes()) note(word);
+  if (!flags.quiet) {
+    say(dim(describe_load(**engine)));
+    if ((*engine)->device() != nullptr)
+      say(dim(describe_placement((*engine)->memory(), (*engine)->placement(), *(*engine)->device())));
+  }
   return engine;
+}
+
+namespace {
+
+Result<void> write_file(const std::string& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text << std::flush;
+  if (!out) return fail(Error::Kind::kIo, "'{}' cannot be written", path);
+  return {};
+}
+
+}  // namespace
+
+Result<void> write_records(const LoadFlags& flags, const engine::Engine& engine) {
+  if (!flags.stats_file.empty())
+    SW_TRY(write_file(flags.stats_file, expert_stats_json(engine).dump(2) + "\n"));
+  if (!flags.timeline_file.empty()) SW_TRY(write_file(flags.timeline_file, engine.timeline()->json()));
+  return {};
 }
 
 namespace {

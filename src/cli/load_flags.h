@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/device_flags.h"
 #include "engine/engine.h"
 
 namespace spillway::cli {
@@ -20,13 +21,12 @@ struct LoadFlags {
   uint32_t context = 0;
   uint32_t batch = 0;
   uint32_t ubatch = 512;
-  int32_t gpu_layers = 0;
-  bool cpu_experts = false;
   bool quiet = false;
-  uint32_t cpu_expert_layers = 0;
+  DeviceFlags device;
+  std::string stats_file, timeline_file;
 
   void add_to(CLI::App& command);
-  Result<engine::Options> options() const;
+  Result<engine::Options> options(const CLI::App& command) const;
 
   // Words about flags that were given and have nothing to do here.
   std::vector<std::string> without_effect(const CLI::App& command) const;
@@ -35,6 +35,9 @@ struct LoadFlags {
 // Opens the model with a progress bar, and says what is in force where standard error is a terminal or
 // `verbose`.
 Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, const CLI::App& command);
+
+// Writes what --stats-json and --timeline ask for.
+Result<void> write_records(const LoadFlags& flags, const engine::Engine& engine);
 
 // "qwen3moe, 24 layers, ...; read, interleaved (fits); 2 threads (2 cores allowed); ..."
 std::string describe_load(const engine::Engine& engine);

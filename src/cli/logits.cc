@@ -95,6 +95,7 @@ Result<void> logits(const LogitsFlags& flags, const CLI::App& command) {
   std::filesystem::rename(partial, flags.out, error);
   if (error)
     return fail(Error::Kind::kIo, "'{}' cannot be renamed to '{}': {}", partial, flags.out, error.message());
+  SW_TRY(write_records(flags.load, *engine));
   if (flags.json)
     fmt::print("{}\n", nlohmann::ordered_json{{"file", flags.out},
                                               {"rows", tokens.size()},

@@ -22,6 +22,8 @@ int main(int argc, char** argv) {
   add_detokenize(app, exit_code);
   add_logits(app, exit_code);
   add_bench(app, exit_code);
+  add_devices(app, exit_code);
+  add_verify(app, exit_code);
 
   std::vector<std::string> arguments = rewrite_arguments(argc, argv);
   std::ranges::reverse(arguments);  // CLI11 takes them from the back

@@ -7,6 +7,7 @@
 #include "cli/common.h"
 #include "cli/conversation.h"
 #include "cli/demo_model.h"
+#include "cli/expert_report.h"
 #include "cli/load_flags.h"
 #include "cli/sampling_flags.h"
 #include "cli/terminal.h"
@@ -187,7 +188,11 @@ Result<int> run(RunFlags& flags, const CLI::App& command) {
     Conversation conversation(*engine, *tokenizer, *chat_template, sampling, options);
     SW_ASSIGN(conversation.template_variables(), template_variables(flags, chat_template));
     conversation.set_system(flags.system);
-    if (chat_on_terminal) return chat(conversation, *engine);
+    if (chat_on_terminal) {
+      SW_ASSIGN(const int code, chat(conversation, *engine));
+      SW_TRY(write_records(flags.load, *engine));
+      return code;
+    }
     answer = conversation.ask(prompt, emit);
   }
   SW_TRY(answer);
@@ -198,7 +203,11 @@ Result<int> run(RunFlags& flags, const CLI::App& command) {
     fmt::print("\n");
   }
   if (!flush_stdout()) return fail(Error::Kind::kIo, "standard output cannot be written to");
-  if (!flags.no_figures) say(dim(format_figures(answer->figures)));
+  if (!flags.no_figures) {
+    say(dim(format_figures(answer->figures)));
+    if (const std::string line = expert_line(engine->expert_stats()); !line.empty()) say(dim(line));
+  }
+  SW_TRY(write_records(flags.load, *engine));
   return explain_finish(*answer, *engine);
 }
 

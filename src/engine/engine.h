@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/expert_step.h"
 #include "engine/kv_pages.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
@@ -30,6 +31,19 @@ struct BatchItem {
 // is valid during the call.
 using LogitsSink = std::function<void(size_t item, size_t token, std::span<const float> logits)>;
 
+// Of all planned layers since the model was loaded. All measured.
+struct ExpertStats {
+  experts::LayerCounters total;
+  struct Layer {
+    uint32_t layer = 0;  // of the model
+    experts::LayerCounters counters;
+  };
+  std::vector<Layer> layers;
+  StepTimes times;
+  uint64_t pinned_bytes = 0;       // host memory that copies need no staging for
+  uint64_t host_expert_bytes = 0;  // host memory that experts are copied from
+};
+
 class Engine {
  public:
   static Result<std::unique_ptr<Engine>> load(const Options& options, const Progress& progress = {});
@@ -41,6 +55,17 @@ class Engine {
   double load_seconds() const;                                      // measured
   uint32_t vocabulary() const { return description().vocabulary; }  // values of a row of logits
   uint32_t context() const { return memory().context; }
+  const Placement& placement() const;
+  const backend::DeviceInfo* device() const;  // null: the CPU alone
+  ExpertStats expert_stats() const;
+  // What was asked for and is not in force, and why: a sentence each.
+  std::vector<std::string> notes() const;
+
+  // Called for each planned layer and micro-batch once it is over (see expert_step.h); for traces.
+  void observe_layers(LayerObserver observer);
+  // Records what runs when from now on; the engine keeps it. Null where nothing is recorded.
+  void record_timeline();
+  const Timeline* timeline() const;
 
   SequenceId open_sequence();
   void close_sequence(SequenceId id);

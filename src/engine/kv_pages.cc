@@ -89,4 +89,9 @@ SequenceId KvPages::fork(SequenceId id, uint32_t length) {
   return to;
 }
 
+void KvPages::forget_all() {
+  for (SequenceId id = 0; id < sequences_.size(); ++id)
+    if (sequences_[id].open) truncate(id, 0);
+}
+
 }  // namespace spillway::engine

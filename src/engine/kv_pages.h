@@ -39,6 +39,9 @@ class KvPages {
   // A new sequence with the first `length` positions of `id`, sharing its pages.
   SequenceId fork(SequenceId id, uint32_t length);
 
+  // Every sequence is empty from here on.
+  void forget_all();
+
   uint32_t free_pages() const { return static_cast<uint32_t>(free_.size()); }
 
  private:

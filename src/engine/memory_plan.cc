@@ -110,7 +110,16 @@ uint32_t logits_rows(const MemoryPlan& plan, uint32_t vocabulary) {
       std::clamp<uint64_t>(kLogitsBufferBytes / (vocabulary * sizeof(float)), 1, plan.ubatch));
 }
 
-Result<Plan> plan(const ModelFiles& files, const Options& options) {
+StepSizes step_sizes(const MemoryPlan& plan, const model::Description& model) {
+  return {.kv_types = plan.kv_types,
+          .kv_pages = static_cast<uint32_t>(ceil_div(plan.context, backend::kPagePositions)),
+          .ubatch = plan.ubatch,
+          .logits_rows = logits_rows(plan, model.vocabulary),
+          .vocabulary = model.vocabulary,
+          .context = plan.context};
+}
+
+Result<Plan> plan(const ModelFiles& files, const Options& options, const OpenedDevice& opened) {
   SW_ASSIGN(model::Description description, model::describe(files.model.metadata(), files.model.tensors()));
   Program program(description);
   MemoryPlan memory;
@@ -129,19 +138,35 @@ Result<Plan> plan(const ModelFiles& files, const Options& options) {
   SW_ASSIGN(const sys::MemoryLimits limits, sys::read_memory_limits());
   memory.usable_bytes = limits.available_bytes;
 
+  memory.device_reason = opened.reason;
+  memory.profile = experts::default_profile();
+  Placement placement = place_on_cpu(program);
+  if (opened.device) {
+    memory.device = fmt::format("{} ({})", opened.device->info().id, opened.device->info().name);
+    SW_ASSIGN(placement, place(program, step_sizes(memory, description), options.device, memory.profile,
+                               *opened.device));
+  }
+  const std::vector<bool> on_host = weights_on_host(program, placement);
+
   const uint64_t positions = ceil_div(memory.context, cpu::kPagePositions) * cpu::kPagePositions;
+  // Layers on the device have their KV cache there.
+  model::Description on_cpu = description;
+  on_cpu.layers.resize(placement.first_device_layer);
   memory.kv_bytes =
-      positions * model::kv_bytes_per_position(description, backend::kv_value_bytes(memory.kv_types.key),
+      positions * model::kv_bytes_per_position(on_cpu, backend::kv_value_bytes(memory.kv_types.key),
                                                backend::kv_value_bytes(memory.kv_types.value));
   for (const model::Rope& rope : description.ropes)
     memory.rope_bytes += uint64_t{memory.context} * rope.params.rope_length * sizeof(float);
   memory.scratch_bytes =
       cpu::CpuCompute::scratch_bytes(compute_sizes(program, memory.ubatch), memory.threads, kernels) +
+      (placement.groups.empty()
+           ? 0
+           : cpu::ExpertCompute::bytes(compute_sizes(program, memory.ubatch), memory.threads, kernels)) +
       uint64_t{logits_rows(memory, description.vocabulary)} * description.vocabulary * sizeof(float);
-  choose_load_mode(memory, options.load_mode, HostWeights::interleaved_bytes(program.weights),
+  choose_load_mode(memory, options.load_mode, HostWeights::interleaved_bytes(program.weights, on_host),
                    files.file_bytes);
   judge(memory);
-  return Plan{std::move(description), std::move(program), std::move(memory)};
+  return Plan{std::move(description), std::move(program), std::move(memory), std::move(placement)};
 }
 
 }  // namespace spillway::engine

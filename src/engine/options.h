@@ -7,6 +7,9 @@
 #include <string>
 
 #include "backend/cpu/kernels.h"
+#include "backend/host/host_device.h"
+#include "engine/cache_size.h"
+#include "experts/planner.h"
 
 namespace spillway::engine {
 
@@ -15,6 +18,21 @@ enum class LoadMode : uint8_t {
   kRead,   // into memory of our own, row-interleaved
   kMmap,   // used where the file's pages lie
   kMlock,  // as kRead, and locked against swapping
+};
+
+// What runs beside the CPU, and how its memory is used. The defaults are those of the flags.
+struct DeviceOptions {
+  std::string device = "auto";  // as open_device() takes it: auto, none, host, vulkan, vulkan:N
+  std::optional<uint32_t>
+      layers;  // -ngl: the last N layers, and the output where N is above the model's; unset: what fits
+  bool experts_on_host = false;  // -cmoe: no layer's experts are made resident
+  std::optional<uint32_t>
+      layers_with_host_experts;      // -ncmoe: of the first N layers; the others are made resident
+  CacheSize cache;                   // --moe-cache-mib
+  experts::PlannerSettings planner;  // share, policy, admission, promotion
+  bool pin = true;                   // not --no-host
+  bool continue_on_host = false;     // go on with the CPU alone where the device is lost
+  backend::HostDeviceOptions host;   // of the device "host"
 };
 
 struct Options {
@@ -26,6 +44,7 @@ struct Options {
   uint32_t ubatch = 512;  // most tokens of one micro-batch
   backend::KvTypes kv_types;
   std::optional<cpu::InstructionSet> instruction_set;  // for tests; unset = the best
+  DeviceOptions device;
 };
 
 // A chat's worth; a whole 128k context would cost gigabytes that most sessions never touch.

@@ -85,10 +85,8 @@ Program::Program(const model::Description& model)
   }
 }
 
-void Program::run(backend::Compute& device, const backend::Step& step) const {
-  device.begin(step);
-  device.embed(embedding, kHidden);
-  for (uint32_t n = 0; n < layers.size(); ++n) {
+void Program::run_layers(backend::Compute& device, uint32_t first, uint32_t last) const {
+  for (uint32_t n = first; n < last; ++n) {
     const LayerIds& layer = layers[n];
     device.rms_norm(kHidden, hidden, layer.attention_norm, norm_epsilon, kNormed);
     run_attention(device, layer);

@@ -64,8 +64,8 @@ struct Program {
   uint32_t expert_width = 0;
   uint32_t max_head_length = 0;
 
-  // Runs one micro-batch through all layers; leaves the result in kHidden.
-  void run(backend::Compute& device, const backend::Step& step) const;
+  // Runs the present step through layers first..last-1: kHidden in, kHidden out.
+  void run_layers(backend::Compute& device, uint32_t first, uint32_t last) const;
 
  private:
   void run_attention(backend::Compute& device, const LayerIds& layer) const;

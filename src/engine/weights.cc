@@ -19,11 +19,23 @@ uint64_t arena_bytes(const model::Weight& weight) {
 
 }  // namespace
 
-uint64_t HostWeights::interleaved_bytes(std::span<const model::Weight> weights) {
+uint64_t HostWeights::interleaved_bytes(std::span<const model::Weight> weights,
+                                        const std::vector<bool>& on_host) {
   uint64_t total = 0;
-  for (const model::Weight& weight : weights)
-    total += is_vector(weight) ? weight.bytes() : arena_bytes(weight);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (is_vector(weights[i]))
+      total += weights[i].bytes();
+    else if (on_host[i])
+      total += arena_bytes(weights[i]);
+  }
   return total;
+}
+
+std::vector<std::span<const std::byte>> HostWeights::ranges() const {
+  std::vector<std::span<const std::byte>> ranges;
+  if (arena_.size() > 0) ranges.push_back(arena_.bytes());
+  for (const sys::MappedFile& mapping : mappings_) ranges.push_back(mapping.bytes());
+  return ranges;
 }
 
 std::span<const float> HostWeights::vector(backend::WeightId id) const {
@@ -32,7 +44,8 @@ std::span<const float> HostWeights::vector(backend::WeightId id) const {
 }
 
 Result<HostWeights> HostWeights::load(const ModelFiles& files, std::span<const model::Weight> weights,
-                                      LoadMode mode, const cpu::Kernels& kernels, uint32_t threads,
+                                      const std::vector<bool>& on_host, LoadMode mode,
+                                      const cpu::Kernels& kernels, uint32_t threads,
                                       const Progress& progress) {
   HostWeights host;
   for (const model::Weight& weight : weights)
@@ -41,8 +54,8 @@ Result<HostWeights> HostWeights::load(const ModelFiles& files, std::span<const m
   if (mode == LoadMode::kMmap) {
     SW_TRY(host.map(files, weights));
   } else {
-    SW_TRY(host.read(files, weights, kernels, threads, progress));
-    if (mode == LoadMode::kMlock) SW_TRY(sys::lock_memory(host.arena_.bytes()));
+    SW_TRY(host.read(files, weights, on_host, kernels, threads, progress));
+    if (mode == LoadMode::kMlock && host.arena_.size() > 0) SW_TRY(sys::lock_memory(host.arena_.bytes()));
   }
   return host;
 }
@@ -82,10 +95,13 @@ Result<void> HostWeights::map(const ModelFiles& files, std::span<const model::We
 }
 
 Result<void> HostWeights::read(const ModelFiles& files, std::span<const model::Weight> weights,
-                               const cpu::Kernels& kernels, uint32_t threads, const Progress& progress) {
+                               const std::vector<bool>& on_host, const cpu::Kernels& kernels,
+                               uint32_t threads, const Progress& progress) {
   uint64_t total = 0;
-  for (const model::Weight& weight : weights)
-    if (!is_vector(weight)) total += arena_bytes(weight);
+  const auto is_read = [&](size_t i) { return on_host[i] && !is_vector(weights[i]); };
+  for (size_t i = 0; i < weights.size(); ++i)
+    if (is_read(i)) total += arena_bytes(weights[i]);
+  if (total == 0) return {};
   auto arena = sys::Allocation::create(total, sys::Pages::kPreferHuge);
   if (!arena)
     return std::unexpected(arena.error().in(fmt::format(
@@ -98,7 +114,7 @@ Result<void> HostWeights::read(const ModelFiles& files, std::span<const model::W
   uint64_t file_total = 0;
   for (uint32_t i = 0; i < weights.size(); ++i) {
     const model::Weight& weight = weights[i];
-    if (is_vector(weight)) continue;
+    if (!is_read(i)) continue;
     matrices_[i].layout = cpu::Layout::kInterleaved;
     matrices_[i].data = next;
     const uint64_t row_size = row_bytes(weight.type, weight.cols);

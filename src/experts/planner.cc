@@ -123,7 +123,6 @@ void Planner::divide(Open& open, const Routing& routing) {
   const Split split = controller_ ? controller_->choose(best, splitter_) : best;
   if (split.kind != best.kind) open.best_us = best.us;
   n_copied_ = split.copies;
-  give_to_cpu(open, hits_, split.hits_on_cpu);
   if (!split.join) give_to_cpu(open, joins_, static_cast<uint32_t>(joins_.size()));
 }
 

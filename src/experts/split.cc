@@ -27,21 +27,19 @@ void Splitter::improve(const SplitTask& task, const CostModel& cost, const Corre
                        Split split, Split& best) {
   const size_t n_hits = task.hits.size(), n_joins = task.joins.size(), n_misses = task.misses.size();
   const bool joins = split.join && n_joins > 0;
-  const bool cpu = split.hits_on_cpu > 0 || split.copies < n_misses || (n_joins > 0 && !split.join);
+  const bool cpu = split.copies < n_misses || (n_joins > 0 && !split.join);
   Work work;
   work.ahead_us = task.ahead_us;
   work.waits = n_misses + n_joins > 0 || cpu;
-  work.device_us = hits_.device_after(split.hits_on_cpu, n_hits) + misses_.device[split.copies] +
-                   (joins ? joins_.device[n_joins] : 0.0);
+  work.device_us =
+      hits_.device[n_hits] + misses_.device[split.copies] + (joins ? joins_.device[n_joins] : 0.0);
   if (split.copies > 0) {
     work.last_upload_us = misses_.device[split.copies] - misses_.device[split.copies - 1];
     work.link_us = split.copies * cost.link_us(task.expert_bytes);
   } else if (joins) {
     work.last_upload_us = joins_.device[n_joins] - joins_.device[n_joins - 1];
   }
-  if (cpu)
-    work.cpu_us = hits_.cpu[split.hits_on_cpu] + misses_.cpu_after(split.copies, n_misses) +
-                  (joins ? 0.0 : joins_.cpu[n_joins]);
+  if (cpu) work.cpu_us = misses_.cpu_after(split.copies, n_misses) + (joins ? 0.0 : joins_.cpu[n_joins]);
   split.kind = split_kind(work);
   const auto kind = static_cast<size_t>(split.kind);
   split.us = cost.finish(work).total_us * corrections[kind];
@@ -60,11 +58,6 @@ Split Splitter::best(const SplitTask& task, const CostModel& cost, const Correct
     for (uint32_t copies = 0; copies <= task.most_copies; ++copies)
       improve(task, cost, corrections, {.join = join, .copies = copies}, best);
   }
-  // Hits to the CPU as well, with the copies found and with none.
-  const Split found = best;
-  for (const uint32_t copies : {found.copies, 0u})
-    for (uint32_t hits = 1; hits <= task.hits.size(); ++hits)
-      improve(task, cost, corrections, {.hits_on_cpu = hits, .join = found.join, .copies = copies}, best);
   return best;
 }
 

@@ -2,9 +2,9 @@
 // on the CPU, by the cost model's max(device, link, CPU) under contention.
 //
 // A copy costs the same whatever the tokens, so the misses with the most tokens are copied and those with the
-// fewest go to the CPU: of m misses only m + 1 splits are worth looking at. Hits stay on the device unless
-// the CPU would finish the layer sooner (a slow device beside a fast CPU): then the ones with the fewest
-// tokens go first. Copies under way are waited for, or their experts are computed on the CPU.
+// fewest go to the CPU: of m misses only m + 1 splits are worth looking at. Hits are the device's: it has
+// started on them before anybody on the host knows what was chosen. Copies under way are waited for, or their
+// experts are computed on the CPU.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ using Corrections = std::array<double, kSplitKinds>;
 
 struct SplitTask {
   uint64_t expert_bytes = 0;
-  std::span<const uint32_t> hits;    // tokens of each, fewest first
+  std::span<const uint32_t> hits;    // tokens of each
   std::span<const uint32_t> joins;   // tokens of each
   std::span<const uint32_t> misses;  // tokens of each, most first
   uint32_t most_copies = 0;          // how many misses may be copied
@@ -37,9 +37,8 @@ struct SplitTask {
 };
 
 struct Split {
-  uint32_t hits_on_cpu = 0;  // the first of the hits
-  bool join = true;          // the joins on the device, else on the CPU
-  uint32_t copies = 0;       // the first of the misses
+  bool join = true;     // the joins on the device, else on the CPU
+  uint32_t copies = 0;  // the first of the misses
   SplitKind kind = SplitKind::kHitsOnly;
   double us = 0.0;  // corrected
 };
@@ -57,7 +56,6 @@ class Splitter {
   struct Sums {
     std::vector<double> cpu, device;  // of the first i; (max_experts + 1)
     double cpu_after(uint32_t i, size_t n) const { return cpu[n] - cpu[i]; }
-    double device_after(uint32_t i, size_t n) const { return device[n] - device[i]; }
   };
   void sum(Sums& sums, std::span<const uint32_t> tokens, uint64_t bytes, const CostModel& cost);
   void improve(const SplitTask& task, const CostModel& cost, const Corrections& corrections, Split split,

@@ -82,7 +82,7 @@ std::string_view decision_name(Decision decision);
 struct Counters {
   uint64_t plans = 0;     // micro-batches
   uint64_t tokens = 0;    // their tokens
-  uint64_t hits = 0;      // distinct experts found resident (also when computed on the CPU all the same)
+  uint64_t hits = 0;      // distinct experts found resident
   uint64_t misses = 0;    // distinct experts not found resident
   uint64_t cpu = 0;       // distinct experts computed on the CPU
   uint64_t uploaded = 0;  // copied now and kept

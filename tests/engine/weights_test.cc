@@ -38,8 +38,9 @@ TEST(Weights, VectorsAreFlushed) {
   ASSERT_TRUE(description);
   const engine::Program program(*description);
   for (const engine::LoadMode mode : {engine::LoadMode::kRead, engine::LoadMode::kMmap}) {
-    const auto weights = engine::HostWeights::load(*files, program.weights, mode,
-                                                   cpu::kernels(cpu::best_instruction_set()), 1, {});
+    const auto weights =
+        engine::HostWeights::load(*files, program.weights, std::vector<bool>(program.weights.size(), true),
+                                  mode, cpu::kernels(cpu::best_instruction_set()), 1, {});
     ASSERT_TRUE(weights) << weights.error().message;
     const auto bias = weights->vector(program.layers[0].q_bias);
     for (const size_t i : {0, 1}) {

@@ -1,0 +1,33 @@
+// The flags that say what runs beside the CPU, and how the expert cache behaves; with llama.cpp's names and
+// meanings where it has them.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/options.h"
+
+namespace spillway::cli {
+
+struct DeviceFlags {
+  std::string device = "auto";
+  std::string layers = "auto";  // -ngl
+  bool experts_on_host = false;
+  uint32_t layers_with_host_experts = 0;
+  std::string cache = "auto", share = "auto", policy = "crf", admit = "auto", promote = "auto",
+              explore = "on";
+  double half_life = 0;
+  bool no_host = false;
+  std::string on_loss = "fail";
+  uint64_t host_device_mib = 0;
+
+  void add_to(CLI::App& command);
+  Result<engine::DeviceOptions> options(const CLI::App& command) const;
+
+  // Words about flags that were given and have nothing to do without a device.
+  std::vector<std::string> without_device(const CLI::App& command) const;
+};
+
+}  // namespace spillway::cli

@@ -1,0 +1,412 @@
+#include "engine/placement.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "experts/expected_hits.h"
+
+namespace spillway::engine {
+namespace {
+
+using backend::ExpertLayout;
+using backend::kNoWeight;
+using backend::WeightId;
+using backend::WeightShape;
+
+// Left to the driver, the display and fragmentation: 3 % of the device's free memory, at least 256 MiB.
+// A device made of host memory needs none.
+uint64_t reserve_bytes(const backend::DeviceInfo& info) {
+  if (info.software) return 0;
+  return std::max<uint64_t>(256 << 20, info.available_bytes / 32);
+}
+
+// Two halves of 8: one is filled while the other is computed. 8 experts of 3 MB are 2 ms of a PCIe 3 link,
+// long against the start of a copy.
+constexpr uint32_t kRingSlots = 16;
+// The ring may take this part of what is left for experts.
+constexpr uint32_t kRingPart = 4;
+
+uint64_t mib(uint64_t bytes) { return bytes >> 20; }
+
+WeightShape shape_of(const model::Weight& weight) {
+  return {.type = weight.type, .rows = weight.rows, .cols = weight.cols, .on_device = true};
+}
+
+ExpertLayout layout_of(const Program& program, const LayerIds& layer) {
+  const backend::ExpertWeights& first = layer.experts[0];
+  return {.gate = shape_of(program.weights[first.gate]),
+          .up = shape_of(program.weights[first.up]),
+          .down = shape_of(program.weights[first.down])};
+}
+
+// Every expert of the layer lies as the first does; a file may break that.
+bool uniform(const Program& program, const LayerIds& layer, const ExpertLayout& layout) {
+  return std::ranges::all_of(layer.experts, [&](const backend::ExpertWeights& e) {
+    return shape_of(program.weights[e.gate]) == layout.gate && shape_of(program.weights[e.up]) == layout.up &&
+           shape_of(program.weights[e.down]) == layout.down;
+  });
+}
+
+// Decides everything but sizes of caches; then sizes.
+class Placer {
+ public:
+  Placer(const Program& program, const StepSizes& sizes, const DeviceOptions& options,
+         const experts::HardwareProfile& profile, const backend::Device& device)
+      : program_(program), sizes_(sizes), options_(options), profile_(profile), device_(device) {}
+
+  Result<Placement> run() {
+    const uint32_t n = static_cast<uint32_t>(program_.layers.size());
+    place_.has_device = true;
+    place_.budget_bytes = device_.info().available_bytes -
+                          std::min(device_.info().available_bytes, reserve_bytes(device_.info()));
+    const uint32_t wanted = options_.layers.value_or(n + 1);
+    for (uint32_t layers = std::min(wanted, n);; --layers) {
+      put_layers(layers, wanted > n);
+      if (fixed_bytes() <= place_.budget_bytes) break;
+      if (options_.layers || layers == 0)
+        return too_large(fixed_bytes(), "dense weights, KV cache and scratch");
+    }
+    const uint32_t on_device = n - place_.first_device_layer;
+    if (on_device < std::min(wanted, n))
+      place_.notes.push_back(fmt::format(
+          "only the last {} of {} layers lie on the device: their dense weights and KV cache fill "
+          "the {} MiB that are free; a smaller -c makes room for more",
+          on_device, n, mib(place_.budget_bytes)));
+    SW_TRY(choose_experts());
+    place_.bytes = device_.bytes(device_spec(program_, place_, sizes_));
+    if (place_.bytes.total() > place_.budget_bytes)
+      return too_large(place_.bytes.total(), "what was asked for");
+    return std::move(place_);
+  }
+
+ private:
+  void put_layers(uint32_t layers, bool output) {
+    const uint32_t n = static_cast<uint32_t>(program_.layers.size());
+    place_.first_device_layer = n - layers;
+    place_.output_on_device = output && layers == n;
+    place_.layers.assign(n, {});
+    for (uint32_t l = 0; l < n; ++l) {
+      place_.layers[l].on_device = l >= place_.first_device_layer;
+      if (program_.layers[l].is_moe) place_.layers[l].experts = ExpertPlace::kCpu;
+    }
+  }
+
+  uint64_t fixed_bytes() const { return device_.bytes(device_spec(program_, place_, sizes_)).total(); }
+
+  std::unexpected<Error> too_large(uint64_t needed, std::string_view what) const {
+    return fail(
+        Error::Kind::kNoMemory,
+        "{} need {} MiB of the device's memory and {} MiB are free there, {} MiB too few; less is needed "
+        "with a smaller -c ({} MiB are KV cache), fewer layers (-ngl), a smaller --moe-cache-mib or -ncmoe "
+        "with more layers",
+        what, mib(needed), mib(place_.budget_bytes), mib(needed - place_.budget_bytes) + 1,
+        mib(place_.bytes.kv));
+  }
+
+  struct Moe {
+    uint32_t layer;
+    bool may_be_planned, may_be_resident;
+  };
+
+  Result<void> choose_experts() {
+    for (uint32_t l = place_.first_device_layer; l < program_.layers.size(); ++l) {
+      if (!program_.layers[l].is_moe) continue;
+      const ExpertLayout layout = layout_of(program_, program_.layers[l]);
+      if (!uniform(program_, program_.layers[l], layout))
+        return unsupported(
+            "layer {}: its experts differ in type or shape among themselves; use -ngl {} or less", l,
+            program_.layers.size() - l - 1);
+      const bool on_host = options_.experts_on_host ||
+                           (options_.layers_with_host_experts && l < *options_.layers_with_host_experts);
+      const bool resident = !on_host && options_.layers_with_host_experts;
+      moe_.push_back({l, !resident, !on_host});
+      pool_of(l, layout);
+    }
+    if (moe_.empty()) {
+      if (!options_.cache.is_off() && options_.cache.unit != CacheSize::Unit::kAuto)
+        place_.notes.push_back("the expert cache is not in force: no layer with experts lies on the device");
+      return {};
+    }
+    place_.bytes = device_.bytes(device_spec(program_, place_, sizes_));
+    const uint64_t left = place_.budget_bytes - place_.bytes.total();
+
+    // Resident layers are taken from the end, as -ncmoe keeps the first ones on the host.
+    uint32_t forced = 0, possible = 0;
+    for (const Moe& m : moe_) {
+      forced += !m.may_be_planned;
+      possible += m.may_be_resident;
+    }
+    std::optional<Sizes> best;
+    for (uint32_t r = possible + 1; r-- > forced;) {
+      std::optional<Sizes> sizes = sizes_for(r, left);
+      if (!sizes) continue;
+      if (!best || sizes->estimated_us < best->estimated_us) best = std::move(sizes);
+      if (options_.cache.unit != CacheSize::Unit::kAuto)
+        break;  // the size is given: the rest is for residents
+    }
+    if (!best) {
+      const Sizes least = needed_for(forced);
+      return too_large(place_.bytes.total() + least.bytes, "resident experts and the cache asked for");
+    }
+    apply(*best);
+    return {};
+  }
+
+  struct Sizes {
+    uint32_t resident = 0;                          // layers, from the end
+    std::vector<uint32_t> cache_slots, ring_slots;  // (pools)
+    uint64_t bytes = 0;
+    double estimated_us = 0;  // of the experts of one decoded token
+  };
+
+  uint32_t pool_of(uint32_t layer, const ExpertLayout& layout) {
+    const LayerIds& ids = program_.layers[layer];
+    const uint32_t n_experts = static_cast<uint32_t>(ids.experts.size());
+    for (uint32_t p = 0; p < place_.pools.size(); ++p) {
+      const PoolPlacement& pool = place_.pools[p];
+      if (pool.layout == layout && pool.group.n_experts == n_experts &&
+          pool.group.n_used == ids.routing.n_used)
+        return place_.layers[layer].pool = p;
+    }
+    place_.pools.push_back(
+        {.layout = layout,
+         .group = {
+             .n_experts = n_experts, .n_used = ids.routing.n_used, .expert_bytes = layout.slot_bytes()}});
+    return place_.layers[layer].pool = static_cast<uint32_t>(place_.pools.size() - 1);
+  }
+
+  // The layers that are planned when the last `resident` ones are not, by pool.
+  std::vector<uint32_t> planned_layers(uint32_t resident) const {
+    std::vector<uint32_t> planned(place_.pools.size());
+    for (size_t i = 0; i + resident < moe_.size(); ++i) ++planned[place_.layers[moe_[i].layer].pool];
+    return planned;
+  }
+
+  uint64_t resident_bytes(uint32_t resident) const {
+    uint64_t bytes = 0;
+    for (size_t i = moe_.size() - resident; i < moe_.size(); ++i) {
+      const PoolPlacement& pool = place_.pools[place_.layers[moe_[i].layer].pool];
+      bytes += pool.group.n_experts * pool.group.expert_bytes;
+    }
+    return bytes;
+  }
+
+  Sizes needed_for(uint32_t resident) const {
+    Sizes sizes{.resident = resident, .bytes = resident_bytes(resident)};
+    return sizes;
+  }
+
+  // Ring and cache beside `resident` resident layers, or nothing where that does not fit.
+  std::optional<Sizes> sizes_for(uint32_t resident, uint64_t left) const {
+    Sizes sizes{.resident = resident,
+                .cache_slots = std::vector<uint32_t>(place_.pools.size()),
+                .ring_slots = std::vector<uint32_t>(place_.pools.size()),
+                .bytes = resident_bytes(resident)};
+    if (sizes.bytes > left) return std::nullopt;
+    const std::vector<uint32_t> planned = planned_layers(resident);
+    uint64_t n_experts = 0, all_bytes = 0;
+    for (size_t p = 0; p < planned.size(); ++p) {
+      const experts::GroupShape& group = place_.pools[p].group;
+      n_experts += uint64_t{planned[p]} * group.n_experts;
+      all_bytes += uint64_t{planned[p]} * group.n_experts * group.expert_bytes;
+    }
+    if (n_experts > 0) {
+      for (size_t p = 0; p < planned.size(); ++p) {
+        if (planned[p] == 0) continue;
+        const experts::GroupShape& group = place_.pools[p].group;
+        const uint64_t room = (left - sizes.bytes) / kRingPart / group.expert_bytes;
+        sizes.ring_slots[p] = static_cast<uint32_t>(std::min<uint64_t>({kRingSlots, group.n_experts, room}));
+        sizes.bytes += sizes.ring_slots[p] * group.expert_bytes;
+      }
+      const double mean = static_cast<double>(all_bytes) / static_cast<double>(n_experts);
+      const bool automatic = options_.cache.unit == CacheSize::Unit::kAuto;
+      const uint64_t asked =
+          automatic ? std::min(left - sizes.bytes, all_bytes) : options_.cache.bytes(n_experts, mean);
+      for (size_t p = 0; p < planned.size(); ++p) {
+        const experts::GroupShape& group = place_.pools[p].group;
+        const uint64_t group_experts = uint64_t{planned[p]} * group.n_experts;
+        const double part =
+            static_cast<double>(group_experts * group.expert_bytes) / static_cast<double>(all_bytes);
+        const auto slots = static_cast<uint64_t>(static_cast<double>(asked) * part /
+                                                 static_cast<double>(group.expert_bytes));
+        sizes.cache_slots[p] = static_cast<uint32_t>(std::min(slots, group_experts));
+        sizes.bytes += sizes.cache_slots[p] * group.expert_bytes;
+      }
+      if (sizes.bytes > left) return std::nullopt;
+    }
+    sizes.estimated_us = estimate(sizes, planned);
+    return sizes;
+  }
+
+  // The expert part of a decoded token: hits and resident ones at the device's rate, misses at that of link
+  // and CPU together, and a wait for each planned layer.
+  double estimate(const Sizes& sizes, const std::vector<uint32_t>& planned) const {
+    const auto us = [](double bytes, double gb_s) { return bytes / (gb_s * 1000.0); };
+    const double miss_rate =
+        std::min(profile_.link_gb_s.value + profile_.cpu_gb_s.value, profile_.dram_gb_s.value);
+    double total = 0;
+    for (size_t i = 0; i < moe_.size(); ++i) {
+      const uint32_t p = place_.layers[moe_[i].layer].pool;
+      const experts::GroupShape& group = place_.pools[p].group;
+      const double bytes = static_cast<double>(group.expert_bytes) * group.n_used;
+      double hits = 1;
+      if (i + sizes.resident < moe_.size()) {
+        hits = experts::expected_hit_rate(static_cast<double>(sizes.cache_slots[p]) /
+                                          (static_cast<double>(planned[p]) * group.n_experts));
+        total += profile_.layer_us.value;
+      }
+      total += us(hits * bytes, profile_.device_gb_s.value) + us((1 - hits) * bytes, miss_rate);
+    }
+    return total;
+  }
+
+  void apply(const Sizes& sizes) {
+    for (size_t i = 0; i < moe_.size(); ++i) {
+      LayerPlacement& layer = place_.layers[moe_[i].layer];
+      PoolPlacement& pool = place_.pools[layer.pool];
+      if (i + sizes.resident < moe_.size()) {
+        layer.experts = ExpertPlace::kPlanned;
+        layer.planner_layer = next_planner_layer_++;
+        pool.group.layers.push_back(layer.planner_layer);
+      } else {
+        layer.experts = ExpertPlace::kResident;
+        layer.first_slot = pool.resident_slots;
+        pool.resident_slots += pool.group.n_experts;
+      }
+    }
+    for (uint32_t p = 0; p < place_.pools.size(); ++p) {
+      place_.pools[p].cache_slots = sizes.cache_slots[p];
+      place_.pools[p].ring_slots = sizes.ring_slots[p];
+      if (place_.pools[p].group.layers.empty()) continue;
+      place_.groups.push_back(place_.pools[p].group);
+      place_.group_pool.push_back(p);
+    }
+    if (place_.groups.empty()) {
+      if (options_.cache.unit != CacheSize::Unit::kAuto && !options_.cache.is_off())
+        place_.notes.push_back("the expert cache is not needed: all experts are resident on the device");
+      return;
+    }
+    uint64_t asked_slots = 0;
+    for (const PoolPlacement& pool : place_.pools) asked_slots += pool.cache_slots;
+    if (asked_slots == 0 && !options_.cache.is_off())
+      place_.notes.push_back(fmt::format("the expert cache is not in force: {} hold no whole expert ({} KiB)",
+                                         options_.cache.unit == CacheSize::Unit::kAuto
+                                             ? "the bytes left on the device"
+                                             : options_.cache.text(),
+                                         place_.groups[0].expert_bytes >> 10));
+  }
+
+  const Program& program_;
+  const StepSizes& sizes_;
+  const DeviceOptions& options_;
+  const experts::HardwareProfile& profile_;
+  const backend::Device& device_;
+  Placement place_;
+  std::vector<Moe> moe_;  // of the device, ascending
+  uint32_t next_planner_layer_ = 0;
+};
+
+void for_each_dense_weight(const LayerIds& layer, auto&& body) {
+  for (const WeightId id :
+       {layer.attention_norm, layer.q, layer.k, layer.v, layer.output, layer.q_bias, layer.k_bias,
+        layer.v_bias, layer.output_bias, layer.q_norm, layer.k_norm, layer.ffn_norm, layer.dense.gate,
+        layer.dense.up, layer.dense.down, layer.shared_gate, layer.router, layer.selection_bias})
+    if (id != kNoWeight) body(id);
+}
+
+}  // namespace
+
+uint32_t Placement::n_planned_layers() const {
+  uint32_t n = 0;
+  for (const experts::GroupShape& group : groups) n += static_cast<uint32_t>(group.layers.size());
+  return n;
+}
+
+uint32_t Placement::n_resident_layers() const {
+  return static_cast<uint32_t>(
+      std::ranges::count(layers, ExpertPlace::kResident, [](const LayerPlacement& l) { return l.experts; }));
+}
+
+uint64_t Placement::cache_bytes() const {
+  uint64_t sum = 0;
+  for (const PoolPlacement& pool : pools) sum += pool.cache_slots * pool.group.expert_bytes;
+  return sum;
+}
+
+uint64_t Placement::cacheable_bytes() const {
+  uint64_t sum = 0;
+  for (const experts::GroupShape& group : groups)
+    sum += group.layers.size() * group.n_experts * group.expert_bytes;
+  return sum;
+}
+
+uint32_t Placement::cache_slots() const {
+  uint32_t slots = 0;
+  for (const PoolPlacement& pool : pools) slots += pool.cache_slots;
+  return slots;
+}
+
+Placement place_on_cpu(const Program& program) {
+  Placement place;
+  place.first_device_layer = static_cast<uint32_t>(program.layers.size());
+  for (const LayerIds& layer : program.layers)
+    place.layers.push_back({.experts = layer.is_moe ? ExpertPlace::kCpu : ExpertPlace::kNone});
+  return place;
+}
+
+Result<Placement> place(const Program& program, const StepSizes& sizes, const DeviceOptions& options,
+                        const experts::HardwareProfile& profile, const backend::Device& device) {
+  return Placer(program, sizes, options, profile, device).run();
+}
+
+backend::DeviceSpec device_spec(const Program& program, const Placement& placement, const StepSizes& sizes) {
+  backend::DeviceSpec spec{.kv_types = sizes.kv_types,
+                           .kv_pages = sizes.kv_pages,
+                           .vocabulary = sizes.vocabulary,
+                           .logits_rows = placement.output_on_device ? sizes.logits_rows : 0,
+                           .sizes = {.max_rows = sizes.ubatch,
+                                     .max_width = program.max_width,
+                                     .hidden = program.hidden,
+                                     .experts = program.experts,
+                                     .max_experts_used = program.max_experts_used,
+                                     .expert_width = program.expert_width,
+                                     .max_head_length = program.max_head_length,
+                                     .buffer_widths = program.buffer_widths}};
+  for (const model::Weight& weight : program.weights) {
+    spec.weights.push_back(shape_of(weight));
+    spec.weights.back().on_device = false;
+  }
+  for (uint32_t l = 0; l < program.layers.size(); ++l) {
+    const LayerIds& layer = program.layers[l];
+    const LayerPlacement& at = placement.layers[l];
+    spec.layers.push_back({.on_device = at.on_device,
+                           .kv_heads = layer.attention.kv_heads,
+                           .key_length = layer.attention.key_length,
+                           .value_length = layer.attention.value_length,
+                           .pool = at.pool,
+                           .n_experts = static_cast<uint32_t>(layer.experts.size())});
+    if (at.on_device) for_each_dense_weight(layer, [&](WeightId id) { spec.weights[id].on_device = true; });
+  }
+  if (placement.output_on_device) {
+    spec.weights[program.output_norm].on_device = true;
+    spec.weights[program.output].on_device = true;
+  }
+  for (const PoolPlacement& pool : placement.pools) spec.pools.push_back({pool.layout, pool.slots()});
+  return spec;
+}
+
+std::vector<bool> weights_on_host(const Program& program, const Placement& placement) {
+  std::vector<bool> on_host(program.weights.size(), true);
+  for (uint32_t l = 0; l < program.layers.size(); ++l) {
+    const LayerPlacement& at = placement.layers[l];
+    if (!at.on_device) continue;
+    for_each_dense_weight(program.layers[l], [&](WeightId id) { on_host[id] = false; });
+    if (at.experts == ExpertPlace::kResident)
+      for (const backend::ExpertWeights& expert : program.layers[l].experts)
+        on_host[expert.gate] = on_host[expert.up] = on_host[expert.down] = false;
+  }
+  if (placement.output_on_device && program.output != program.embedding) on_host[program.output] = false;
+  return on_host;
+}
+
+}  // namespace spillway::engine

@@ -1,0 +1,282 @@
+// Promise 1 across devices: the same logits, byte for byte, wherever an expert ran and a layer lay. Every
+// cell of a pairwise covering set and of seeded random ones is a whole run of a model with one choice of
+// everything; each also says by its counters that the choice was in force.
+//
+// SPILLWAY_EXACT=full runs the whole product of the lists on the host device (./dev test exact-full);
+// SPILLWAY_EXACT_SEED sets the seed of the random cells.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "engine/devices.h"
+#include "support/pairwise.h"
+#include "support/run_engine.h"
+
+namespace spillway {
+namespace {
+
+using namespace test_support;
+using engine::CacheSize;
+
+struct File {
+  const char* name;
+  ModelSpec spec;  // layers 0: the demo model
+};
+
+const File kFiles[] = {
+    {"Q8_0",
+     {.layers = 3,
+      .hidden = 64,
+      .experts = 12,
+      .used = 3,
+      .type = TensorType::kQ8_0,
+      .expert_type = TensorType::kQ8_0}},
+    {"Q4_K_Q6_K",
+     {.layers = 3,
+      .hidden = 256,
+      .head_length = 64,
+      .experts = 8,
+      .used = 2,
+      .expert_width = 256,
+      .type = TensorType::kQ6_K,
+      .expert_type = TensorType::kQ4_K}},
+    {"F16_shared",
+     {.family = "qwen2moe",
+      .layers = 2,
+      .hidden = 72,
+      .heads = 3,
+      .kv_heads = 1,
+      .head_length = 20,
+      .experts = 7,
+      .used = 3,
+      .expert_width = 37,
+      .vocabulary = 301,
+      .type = TensorType::kF16,
+      .expert_type = TensorType::kF32}},
+    {"MXFP4_tied",
+     {.family = "olmoe",
+      .layers = 2,
+      .hidden = 96,
+      .heads = 4,
+      .kv_heads = 4,
+      .head_length = 24,
+      .experts = 9,
+      .used = 4,
+      .expert_width = 64,
+      .type = TensorType::kQ5_0,
+      .expert_type = TensorType::kMXFP4}},
+};
+
+// The parameters of a cell, each a list of texts as flags take them.
+const std::vector<std::string> kCache = {"0", "5s", "10%", "50%", "100%"};
+const std::vector<std::string> kShare = {"0", "0.3", "1", "auto"};
+const std::vector<std::string> kPolicy = {"crf", "lru", "static", "b12191"};
+const std::vector<std::string> kPromote = {"unset", "on", "off", "auto"};
+const std::vector<uint32_t> kThreads = {1, 2, 3};
+const std::vector<uint32_t> kPieces = {1, 2, 7, 33, 200};
+const std::vector<std::string> kLayers = {"auto", "0", "1", "all but the output"};
+const std::vector<engine::LoadMode> kModes = {engine::LoadMode::kRead, engine::LoadMode::kMmap};
+
+std::vector<std::string> devices() {
+  std::vector<std::string> names = {"none", "host"};
+  for (const backend::DeviceInfo& info : engine::list_devices())
+    if (info.id.starts_with("vulkan")) {
+      names.push_back(info.id);
+      break;
+    }
+  return names;
+}
+
+struct Cell {
+  std::string cache, share, policy, promote, device, layers;
+  uint32_t threads = 1, piece = 1;
+  engine::LoadMode mode = engine::LoadMode::kRead;
+  uint32_t file = 0;
+
+  std::string text() const {
+    return fmt::format(
+        "{} on {}, cache {}, share {}, policy {}, promote {}, -ngl {}, {} threads, pieces of {}, -lm {}",
+        kFiles[file].name, device, cache, share, policy, promote, layers, threads, piece,
+        engine::load_mode_name(mode));
+  }
+};
+
+constexpr uint32_t kContext = 256;
+constexpr uint32_t kPrompt = 200;
+constexpr uint32_t kSingle = 12;  // then token by token
+
+class Exact : public testing::Test {
+ protected:
+  static const ModelFile& file(uint32_t index) {
+    static std::map<uint32_t, std::unique_ptr<ModelFile>> files;
+    auto& entry = files[index];
+    if (!entry) entry = std::make_unique<ModelFile>(kFiles[index].spec);
+    return *entry;
+  }
+  static std::vector<float> run(engine::Engine& engine, uint32_t file_index, uint32_t piece) {
+    const auto tokens = random_tokens(kPrompt + kSingle, kFiles[file_index].spec.vocabulary, 5);
+    const engine::SequenceId sequence = engine.open_sequence();
+    std::vector<float> all = append(engine, sequence, std::span(tokens).first(kPrompt), piece);
+    const std::vector<float> rest = append(engine, sequence, std::span(tokens).subspan(kPrompt), 1);
+    all.insert(all.end(), rest.begin(), rest.end());
+    engine.close_sequence(sequence);
+    return all;
+  }
+  static const std::vector<float>& reference(uint32_t index) {
+    static std::map<uint32_t, std::vector<float>> logits;
+    auto& entry = logits[index];
+    if (entry.empty()) {
+      const auto engine =
+          load_engine(file(index), {.threads = 1, .context = kContext, .device = {.device = "none"}});
+      entry = run(*engine, index, 0);
+    }
+    return entry;
+  }
+
+  static engine::Options options(const Cell& cell) {
+    engine::Options options{
+        .load_mode = cell.mode, .threads = cell.threads, .context = kContext, .ubatch = 256};
+    engine::DeviceOptions& d = options.device;
+    d.device = cell.device;
+    const auto n = kFiles[cell.file].spec.layers;
+    if (cell.layers == "0") d.layers = 0;
+    if (cell.layers == "1") d.layers = 1;
+    if (cell.layers == "all but the output") d.layers = n;
+    d.experts_on_host = true;
+    d.cache = *engine::parse_cache_size(cell.cache);
+    d.host.memory_bytes = 256 << 20;
+    experts::PlannerSettings& p = d.planner;
+    p.policy.kind = *experts::parse_policy(cell.policy);
+    p.cpu_share =
+        cell.share == "auto" ? experts::Choice::automatic() : experts::Choice::number(std::stod(cell.share));
+    if (cell.promote != "unset")
+      p.promote = cell.promote == "on"    ? experts::Promotion::kOn
+                  : cell.promote == "off" ? experts::Promotion::kOff
+                                          : experts::Promotion::kAuto;
+    return options;
+  }
+
+  static void check_counters(const Cell& cell, const engine::Engine& engine) {
+    const engine::ExpertStats stats = engine.expert_stats();
+    experts::Counters all = stats.total.cold;
+    all.add(stats.total.warm);
+    if (cell.device == "none" || cell.layers == "0") {
+      EXPECT_EQ(all.plans, 0u);
+      EXPECT_EQ(engine.placement().n_planned_layers(), 0u);
+      return;
+    }
+    const ModelSpec& spec = kFiles[cell.file].spec;
+    const uint32_t layers = cell.layers == "1" ? 1 : spec.layers;
+    ASSERT_EQ(engine.placement().n_planned_layers(), layers);
+    const uint32_t steps = (kPrompt + cell.piece - 1) / cell.piece + kSingle;
+    EXPECT_EQ(all.plans, uint64_t{steps} * layers);
+    EXPECT_EQ(all.tokens, uint64_t{kPrompt + kSingle} * layers);
+    EXPECT_EQ(stats.times.waits, all.plans) << "one wait a layer";
+    EXPECT_EQ(all.failed, 0u);
+    // Each distinct expert of a plan is a hit or a miss, and is computed in exactly one place.
+    EXPECT_EQ(all.misses, all.cpu + all.uploaded + all.streamed + all.joined);
+    const uint64_t slots = engine.placement().cache_slots();
+    EXPECT_LE(all.evicted, all.uploaded + all.promoted);
+    if (slots == 0) {
+      EXPECT_EQ(all.hits, 0u);
+      EXPECT_EQ(all.uploaded + all.promoted, 0u);
+    }
+    if (cell.cache == "100%") {
+      EXPECT_EQ(all.evicted, 0u);
+      if (cell.share != "auto") {
+        EXPECT_GT(all.hits, 0u);
+        EXPECT_EQ(all.cpu, 0u) << "the cache holds everything, so nothing is missed once it is full";
+      }
+    }
+    const bool promotes = cell.promote == "on" || cell.promote == "auto" ||
+                          (cell.promote == "unset" && cell.share == "auto" && cell.policy != "b12191");
+    if (!promotes) {
+      EXPECT_EQ(all.promoted, 0u);
+    }
+    // A share of 0 computes nothing on the CPU, where the device can take it all.
+    if (cell.share == "0" && slots > 0) {
+      EXPECT_EQ(all.cpu, 0u);
+    }
+    // A share of 1 leaves nothing to upload once the cache is full.
+    if (cell.share == "1" && slots > 0 && slots < uint64_t{layers} * spec.experts) {
+      EXPECT_GT(all.cpu, 0u);
+    }
+  }
+
+  static void check(const Cell& cell) {
+    SCOPED_TRACE(cell.text());
+    const auto engine = load_engine(file(cell.file), options(cell));
+    const std::vector<float> logits = run(*engine, cell.file, cell.piece);
+    const std::vector<float>& expected = reference(cell.file);
+    ASSERT_EQ(logits.size(), expected.size());
+    if (std::memcmp(logits.data(), expected.data(), logits.size() * sizeof(float)) != 0) {
+      const uint32_t width = kFiles[cell.file].spec.vocabulary;
+      size_t first = 0, differ = 0;
+      for (size_t i = logits.size(); i-- > 0;)
+        if (std::memcmp(&logits[i], &expected[i], sizeof(float)) != 0) first = i, ++differ;
+      ADD_FAILURE() << differ << " logits differ, the first at token " << first / width << ", "
+                    << logits[first] << " for " << expected[first];
+    }
+    check_counters(cell, *engine);
+  }
+
+  static std::vector<uint32_t> sizes(const std::vector<std::string>& device_names) {
+    const auto n = [](const auto& list) { return static_cast<uint32_t>(std::size(list)); };
+    return {n(kCache),  n(kShare),       n(kPolicy), n(kPromote), n(kThreads),
+            n(kPieces), n(device_names), n(kLayers), n(kModes),   n(kFiles)};
+  }
+  static Cell cell(const std::vector<uint32_t>& row, const std::vector<std::string>& device_names) {
+    return {.cache = kCache[row[0]],
+            .share = kShare[row[1]],
+            .policy = kPolicy[row[2]],
+            .promote = kPromote[row[3]],
+            .device = device_names[row[6]],
+            .layers = kLayers[row[7]],
+            .threads = kThreads[row[4]],
+            .piece = kPieces[row[5]],
+            .mode = kModes[row[8]],
+            .file = row[9]};
+  }
+};
+
+TEST_F(Exact, PairsOfSettings) {
+  const auto names = devices();
+  if (names.size() < 3) std::puts("SKIPPED the Vulkan cells: this machine has no Vulkan device");
+  const auto rows = covering_array(sizes(names), 1);
+  EXPECT_GE(rows.size(), 25u);
+  for (const auto& row : rows) check(cell(row, names));
+  std::printf("%zu cells\n", rows.size());
+}
+
+TEST_F(Exact, RandomSettings) {
+  const char* text = std::getenv("SPILLWAY_EXACT_SEED");
+  const uint64_t seed = text ? std::strtoull(text, nullptr, 10) : 20261130;
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  Random random(seed);
+  const auto names = devices();
+  for (int i = 0; i < 50; ++i) {
+    std::vector<uint32_t> row;
+    for (const uint32_t size : sizes(names)) row.push_back(random.below(size));
+    check(cell(row, names));
+  }
+}
+
+TEST_F(Exact, WholeProductOnTheHostDevice) {
+  const char* mode = std::getenv("SPILLWAY_EXACT");
+  if (!mode || std::strcmp(mode, "full") != 0) GTEST_SKIP() << "./dev test exact-full runs the whole product";
+  const std::vector<std::string> names = {"host"};
+  const std::vector<uint32_t> all = sizes(names);
+  std::vector<uint32_t> row(all.size());
+  for (;;) {
+    check(cell(row, names));
+    if (HasFailure()) return;
+    size_t p = 0;
+    while (p < row.size() && ++row[p] == all[p]) row[p++] = 0;
+    if (p == row.size()) return;
+  }
+}
+
+}  // namespace
+}  // namespace spillway
