@@ -5,7 +5,8 @@ set -eu
 clang=$1
 cd "$2"
 headers="sys/mutex.h $(grep -rl '#include "sys/mutex.h"' --include='*.h' .)"
-files=$(for header in $headers; do grep -rlF "#include \"${header#./}\"" --include='*.cc' .; done | sort -u)
+files=$(for header in $headers; do grep -rlF "#include \"${header#./}\"" --include='*.cc' . || true; done | sort -u)
+[ -n "$files" ]
 for file in $files; do
   "$clang" -std=c++23 -fsyntax-only -Wthread-safety -Werror=thread-safety -I. "$file"
 done

@@ -1,9 +1,10 @@
 // The MoE layer taken apart: tables, slots, outputs from elsewhere, and a cache that is driven at random with
 // the waits that it needs.
-#include <set>
+#include <algorithm>
 #include <thread>
 
 #include "host/fixture.h"
+#include "host/random_runner.h"
 
 namespace spillway::backend {
 namespace {
@@ -132,125 +133,6 @@ TEST_F(HostExperts, NothingRunsBeforeItIsHandedOver) {
   EXPECT_TRUE(same_bits(x, rows));
 }
 
-// A cache of few slots, driven as an engine would: what is missing is uploaded into a victim's slot or
-// computed on the CPU, at random; now and then an expert is promoted in the background.
-class RandomRunner final : public ExpertRunner {
- public:
-  RandomRunner(Device& device, const Model& model, uint32_t slots, uint64_t seed)
-      : device_(device),
-        model_(model),
-        random_(seed),
-        pool_(*sys::ThreadPool::create(1)),
-        on_cpu_(*pool_, cpu::kernels(cpu::best_instruction_set()), Model::sizes(), {}),
-        slots_(slots) {}
-
-  void moe(BufferId x, const MoeSpec& spec, BufferId out) override {
-    device_.route(x, spec, Device::ForHost::kYes);
-    const Point routed_point = device_.mark();
-    EXPECT_TRUE(device_.wait(routed_point));
-    take_promotion();
-    const Routed routed = device_.routed();
-    const std::set<uint32_t> chosen(routed.ids.begin(), routed.ids.end());
-    std::vector<cpu::ExpertPart> by_cpu;
-    std::vector<ExpertSlot> hits, uploaded;
-    Point last_copy;
-    for (const uint32_t e : chosen) {
-      if (const auto slot = find(spec.layer, e)) {
-        hits.push_back({e, *slot});
-        continue;
-      }
-      const auto slot =
-          random_() % 2 == 0 && !is_on_its_way(spec.layer, e) ? victim(spec.layer, chosen) : std::nullopt;
-      if (!slot) {
-        by_cpu.push_back({e, model_.expert(spec.layer, e)});
-        continue;
-      }
-      last_copy = put(*slot, spec.layer, e, routed_point);
-      uploaded.push_back({e, *slot});
-    }
-    hit += static_cast<uint32_t>(hits.size());
-    if (random_() % 2 == 0)
-      device_.experts_in_slots(x, spec, hits);
-    else
-      device_.experts_in_table(x, spec);  // it knows the hits, and not yet what was just assigned
-    device_.submit();
-    const uint32_t rows = static_cast<uint32_t>(routed.ids.size()) / kUsed;
-    on_cpu_.run({.x = routed.x.data(), .x_stride = kHidden, .rows = rows, .used = kUsed, .ids = routed.ids},
-                by_cpu);
-    cpu += static_cast<uint32_t>(by_cpu.size());
-    device_.take_outputs(spec, on_cpu_.pairs(), on_cpu_.outputs());
-    device_.stream_wait(last_copy);
-    device_.experts_in_slots(x, spec, uploaded);
-    for (const ExpertSlot& e : uploaded) device_.set_slot(spec.layer, e.expert, e.slot);
-    device_.combine(spec, out);
-    if (random_() % 3 == 0) promote(spec.layer, static_cast<uint32_t>(random_() % kExperts));
-  }
-
-  uint32_t hit = 0, upload = 0, cpu = 0, promoted = 0;
-
- private:
-  struct Slot {
-    uint32_t layer = UINT32_MAX, expert = 0;
-    bool filling = false;
-  };
-
-  std::optional<uint32_t> find(uint32_t layer, uint32_t expert) const {
-    for (uint32_t s = 0; s < slots_.size(); ++s)
-      if (slots_[s].layer == layer && slots_[s].expert == expert && !slots_[s].filling) return s;
-    return std::nullopt;
-  }
-
-  bool is_on_its_way(uint32_t layer, uint32_t expert) const {
-    return promotion_slot_ && slots_[*promotion_slot_].layer == layer &&
-           slots_[*promotion_slot_].expert == expert;
-  }
-
-  // Neither one that this layer needs nor one on its way.
-  std::optional<uint32_t> victim(uint32_t layer, const std::set<uint32_t>& chosen) {
-    const uint32_t s = static_cast<uint32_t>(random_() % slots_.size());
-    if (slots_[s].filling) return std::nullopt;
-    if (slots_[s].layer == layer && chosen.contains(slots_[s].expert)) return std::nullopt;
-    return s;
-  }
-
-  Point put(uint32_t s, uint32_t layer, uint32_t expert, Point after) {
-    if (slots_[s].layer != UINT32_MAX) device_.set_slot(slots_[s].layer, slots_[s].expert, Device::kNoSlot);
-    slots_[s] = {layer, expert, false};
-    ++upload;
-    return device_.copy_expert(0, s, model_.expert(layer, expert), after);
-  }
-
-  void promote(uint32_t layer, uint32_t expert) {
-    if (promotion_slot_ || find(layer, expert)) return;  // one at a time
-    const auto slot = victim(UINT32_MAX, {});
-    if (!slot) return;
-    if (slots_[*slot].layer != UINT32_MAX)
-      device_.set_slot(slots_[*slot].layer, slots_[*slot].expert, Device::kNoSlot);
-    slots_[*slot] = {layer, expert, true};
-    promotion_slot_ = slot;
-    promotion_ = device_.copy_expert(0, *slot, model_.expert(layer, expert), device_.mark());
-    device_.submit();
-  }
-
-  void take_promotion() {
-    if (!promotion_slot_ || !device_.reached(promotion_)) return;
-    Slot& slot = slots_[*promotion_slot_];
-    slot.filling = false;
-    device_.set_slot(slot.layer, slot.expert, *promotion_slot_);
-    promotion_slot_.reset();
-    ++promoted;
-  }
-
-  Device& device_;
-  const Model& model_;
-  std::mt19937_64 random_;
-  std::unique_ptr<sys::ThreadPool> pool_;
-  cpu::ExpertCompute on_cpu_;
-  std::vector<Slot> slots_;
-  std::optional<uint32_t> promotion_slot_;
-  Point promotion_;
-};
-
 TEST(HostCache, AnyPlacementGivesTheSameBits) {
   const Model& model = test_model();
   Reference reference(model);
@@ -274,6 +156,52 @@ TEST(HostCache, AnyPlacementGivesTheSameBits) {
     EXPECT_GT(runner->cpu, 0u);
     EXPECT_GT(runner->promoted, 0u);
   }
+}
+
+// The same calls take the same simulated time, whatever the threads do.
+TEST(HostCache, SimulatedTimesAreTheSameInEveryRun) {
+  const Model& model = test_model();
+  const HostRates rates{
+      .device_gb_per_s = 4, .device_gmac_per_s = 8, .operation_us = 3, .link_gb_per_s = 1, .copy_us = 5};
+  std::vector<std::vector<uint64_t>> runs(3);
+  for (std::vector<uint64_t>& times : runs) {
+    sys::FakeClock clock;
+    const auto device = ready_device(model, 5, {.rates = rates, .clock = &clock});
+    const auto runner = std::make_unique<RandomRunner>(*device, model, 5, 77);
+    runner->cpu_clock = &clock;
+    device->set_runner(runner.get());
+    for (uint32_t i = 0; i < 20; ++i) {
+      const TestStep step(1 + i % 5, i % 3, i);
+      run_all(*device, model, step.step(), kLayers, [](BufferId) {});
+      const Point end = device->mark();
+      ASSERT_TRUE(device->finish());
+      times.push_back(clock.now_ns());
+      times.push_back(device->interval(end).begin_ns);
+      times.push_back(device->interval(end).end_ns);
+    }
+    for (const Point point : runner->points) times.push_back(device->interval(point).end_ns);
+    EXPECT_GT(runner->promoted, 0u);
+  }
+  EXPECT_EQ(runs[0], runs[1]);
+  EXPECT_EQ(runs[0], runs[2]);
+}
+
+TEST(HostCache, ALostDeviceIsNoticedAtTheNextWait) {
+  const Model& model = test_model();
+  const auto device = ready_device(model, 5, {.faults = {.lose_after_operations = 150}});
+  const auto runner = std::make_unique<RandomRunner>(*device, model, 5, 3);
+  device->set_runner(runner.get());
+  uint32_t steps = 0;
+  for (Result<void> finished; finished; ++steps) {
+    const TestStep step(1 + steps % 5, steps % 3, steps);
+    run_all(*device, model, step.step(), kLayers, [](BufferId) {});
+    finished = device->finish();
+    ASSERT_LT(steps, 20u);
+    if (!finished) {
+      EXPECT_NE(finished.error().message.find("lost after operation 150"), std::string::npos);
+    }
+  }
+  EXPECT_GT(steps, 2u);
 }
 
 }  // namespace
