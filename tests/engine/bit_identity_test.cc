@@ -159,12 +159,37 @@ TEST(BitIdentity, LockedMemory) {
   EXPECT_TRUE(same_bytes(all_logits(**locked, tokens), reference));
 }
 
+struct Side {
+  const char* name;
+  engine::DeviceOptions device;
+};
+const Side kSides[] = {
+    {"Cpu", {.device = "none"}},
+    {"Resident", {.device = "host"}},
+    {"Cached", {.device = "host", .experts_on_host = true, .cache = {engine::CacheSize::Unit::kPercent, 40}}},
+    {"OneLayer",
+     {.device = "host", .layers = 1, .experts_on_host = true, .cache = {engine::CacheSize::Unit::kSlots, 3}}},
+};
+
+// Sequences side by side, on the CPU and on a device in its several ways.
+class OnEachDevice : public testing::TestWithParam<Side> {
+ protected:
+  static std::unique_ptr<engine::Engine> load(const ModelFile& file, Options options) {
+    options.device = GetParam().device;
+    options.device.host.memory_bytes = 256 << 20;
+    return load_engine(file, options);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Sides, OnEachDevice, testing::ValuesIn(kSides),
+                         [](const auto& side) { return side.param.name; });
+
 // Case F23: the last micro-batch of a prompt holds 1 to 16 tokens.
-TEST(BitIdentity, OddTails) {
+TEST_P(OnEachDevice, OddTails) {
   ModelSpec spec = spec_of(kMixes[0]);
   spec.layers = 1;
   const ModelFile file(spec);
-  const auto engine = load_engine(file, {.threads = 2, .context = 544, .ubatch = 512});
+  const auto engine = load(file, {.threads = 2, .context = 544, .ubatch = 512});
   const auto tokens = random_tokens(528, spec.vocabulary, 4);
   const auto one_by_one = all_logits(*engine, tokens, 1);
   for (size_t n = 513; n <= 528; ++n) {
@@ -180,11 +205,11 @@ TEST(BitIdentity, OddTails) {
   }
 }
 
-TEST(BitIdentity, NeighboursInTheBatch) {
+TEST_P(OnEachDevice, NeighboursInTheBatch) {
   const ModelFile file(kSmall);
   const auto tokens = random_tokens(70, 300, 5), others = random_tokens(200, 300, 6);
   for (const uint32_t ubatch : {4u, 16u, 512u}) {
-    const auto engine = load_engine(file, {.threads = 2, .context = 2048, .ubatch = ubatch});
+    const auto engine = load(file, {.threads = 2, .context = 2048, .ubatch = ubatch});
     const auto reference = all_logits(*engine, tokens);
     // Before ours: a decoding sequence and a prompt; after it: another prompt, which wants all of its rows.
     const SequenceId before = engine->open_sequence(), prompt = engine->open_sequence(),
@@ -209,9 +234,9 @@ TEST(BitIdentity, NeighboursInTheBatch) {
   }
 }
 
-TEST(Sequences, ForksEqualFreshOnes) {
+TEST_P(OnEachDevice, ForksEqualFreshOnes) {
   const ModelFile file(kSmall);
-  const auto engine = load_engine(file, {.context = 1024});
+  const auto engine = load(file, {.context = 1024});
   const auto start = random_tokens(70, 300, 7), left = random_tokens(40, 300, 8),
              right = random_tokens(40, 300, 9);
   for (const uint32_t length : {1u, 31u, 32u, 33u, 64u, 70u}) {
@@ -246,9 +271,9 @@ TEST(Sequences, ForksEqualFreshOnes) {
   }
 }
 
-TEST(Sequences, TruncationForgets) {
+TEST_P(OnEachDevice, TruncationForgets) {
   const ModelFile file(kSmall);
-  const auto engine = load_engine(file, {.context = 256});
+  const auto engine = load(file, {.context = 256});
   const auto first = random_tokens(90, 300, 10), second = random_tokens(50, 300, 11);
   for (const uint32_t keep : {0u, 1u, 32u, 45u, 89u}) {
     const SequenceId sequence = engine->open_sequence();
@@ -278,13 +303,13 @@ MadeModel poisoned_model() {
   return model;
 }
 
-TEST(Sequences, NothingOfAnotherRequestIsSeen) {
+TEST_P(OnEachDevice, NothingOfAnotherRequestIsSeen) {
   const ModelFile file(poisoned_model());
   const auto tokens = random_tokens(60, 299, 12);
   const std::vector<int32_t> poison(120, 299);
   for (const cpu::KvType kv : {cpu::KvType::kF16, cpu::KvType::kF32}) {
-    const auto reference = all_logits(*load_engine(file, {.context = 128, .kv_types = {kv, kv}}), tokens);
-    const auto engine = load_engine(file, {.context = 128, .kv_types = {kv, kv}});
+    const auto reference = all_logits(*load(file, {.context = 128, .kv_types = {kv, kv}}), tokens);
+    const auto engine = load(file, {.context = 128, .kv_types = {kv, kv}});
     const auto poisoned = all_logits(*engine, poison);  // all four pages
     EXPECT_TRUE(std::isnan(poisoned[0]));
     EXPECT_TRUE(same_bytes(all_logits(*engine, tokens), reference)) << "in pages that held NaN";
@@ -303,11 +328,11 @@ TEST(Sequences, NothingOfAnotherRequestIsSeen) {
   }
 }
 
-TEST(Sequences, AFullCacheFailsOneAndLeavesTheOthers) {
+TEST_P(OnEachDevice, AFullCacheFailsOneAndLeavesTheOthers) {
   const ModelFile file(kSmall);
   const auto tokens = random_tokens(64, 300, 13);
   const auto many = random_tokens(30, 300, 15);
-  const auto engine = load_engine(file, {.context = 96});  // three pages of 32
+  const auto engine = load(file, {.context = 96});  // three pages of 32
   const auto reference = all_logits(*engine, tokens);
   const SequenceId a = engine->open_sequence(), b = engine->open_sequence();
   append(*engine, a, std::span(tokens).first(30));
@@ -349,10 +374,10 @@ TEST(Sequences, AFullCacheFailsOneAndLeavesTheOthers) {
       same_bytes(append(*engine, a, std::span(tokens).subspan(32)), std::span(reference).subspan(32 * 300)));
 }
 
-TEST(Sequences, AnErrorOrAStopChangesNothing) {
+TEST_P(OnEachDevice, AnErrorOrAStopChangesNothing) {
   const ModelFile file(kSmall);
   const auto tokens = random_tokens(60, 300, 15);
-  const auto engine = load_engine(file, {.context = 128, .ubatch = 8});
+  const auto engine = load(file, {.context = 128, .ubatch = 8});
   const auto reference = all_logits(*engine, tokens);
   const SequenceId sequence = engine->open_sequence();
   append(*engine, sequence, std::span(tokens).first(20));
@@ -375,9 +400,9 @@ TEST(Sequences, AnErrorOrAStopChangesNothing) {
                          std::span(reference).subspan(20 * 300)));
 }
 
-TEST(Sequences, NoTokensAndNoItemsAreFine) {
+TEST_P(OnEachDevice, NoTokensAndNoItemsAreFine) {
   const ModelFile file(kSmall);
-  const auto engine = load_engine(file, {.context = 64});
+  const auto engine = load(file, {.context = 64});
   const auto none = [](size_t, size_t, std::span<const float>) { FAIL(); };
   EXPECT_TRUE(engine->decode({}, none));
   const BatchItem empty{.sequence = engine->open_sequence(), .tokens = {}, .want = Want::kLast};

@@ -236,7 +236,7 @@ void HostQueues::run_item(Item& item, uint64_t number) {
     const sys::MutexLock lock(mutex_);
     if (options_.faults.lose_after_operations && number > *options_.faults.lose_after_operations)
       return lose_locked(
-          {Error::Kind::kIo,
+          {Error::Kind::kDeviceLost,
            fmt::format("host device: lost after operation {}, as this test asks", number - 1)});
     if (item.kind == Item::Kind::kWaitForLink) {
       while (going() && copies_over_ < item.link_value) changed_.wait(mutex_);
@@ -290,7 +290,7 @@ void HostQueues::run_copy(Copy& copy, uint64_t number) {
     if (!going()) return;
     if (number == options_.faults.fail_copy)
       return lose_locked(
-          {Error::Kind::kIo, fmt::format("host device: copy {} failed, as this test asks", number)});
+          {Error::Kind::kDeviceLost, fmt::format("host device: copy {} failed, as this test asks", number)});
     after_ns = stream_times_.interval(copy.after).end_ns;
   }
   const uint64_t begin_ns = real_.now_ns();
