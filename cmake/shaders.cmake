@@ -1,0 +1,44 @@
+# spillway_shaders(TARGET folder): compiles src/folder/shaders/*.comp and lets TARGET include them: "vulkan_shaders.inc" has
+# the words of each between SW_SHADER(name) and SW_SHADER_END, "vulkan_shader_names.inc" a SW_SHADER_NAME(name) each. A
+# shader that includes formats.glsl is compiled once for each weight type, as NAME_TYPE.
+set(SPILLWAY_WEIGHT_TYPES F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS MXFP4)
+
+# One SPIR-V module as a list of words in ${output}.
+function(spillway_compile_shader source output)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${GLSLC_PROGRAM} --target-env=vulkan1.2 -O -mfmt=num ${ARGN} -MD -MF ${output}.d -MT ${output} -o ${output} ${source}
+    DEPENDS ${source} DEPFILE ${output}.d VERBATIM)
+endfunction()
+
+function(spillway_shaders target folder)
+  find_program(GLSLC_PROGRAM glslc REQUIRED)
+  set(from ${PROJECT_SOURCE_DIR}/src/${folder}/shaders)
+  set(to ${CMAKE_CURRENT_BINARY_DIR}/${target}_shaders)
+  file(MAKE_DIRECTORY ${to})
+  file(GLOB sources CONFIGURE_DEPENDS ${from}/*.comp)
+  set(list "")
+  set(names "")
+  set(outputs "")
+  foreach(source IN LISTS sources)
+    get_filename_component(name ${source} NAME_WE)
+    file(STRINGS ${source} by_type REGEX "include \"formats.glsl\"")
+    if(by_type)
+      foreach(type IN LISTS SPILLWAY_WEIGHT_TYPES)
+        spillway_compile_shader(${source} ${to}/${name}_${type}.words -DTYPE_${type})
+        list(APPEND outputs ${to}/${name}_${type}.words)
+        string(APPEND list "SW_SHADER(${name}_${type})\n#include \"${name}_${type}.words\"\nSW_SHADER_END\n")
+        string(APPEND names "SW_SHADER_NAME(${name}_${type})\n")
+      endforeach()
+    else()
+      spillway_compile_shader(${source} ${to}/${name}.words)
+      list(APPEND outputs ${to}/${name}.words)
+      string(APPEND list "SW_SHADER(${name})\n#include \"${name}.words\"\nSW_SHADER_END\n")
+      string(APPEND names "SW_SHADER_NAME(${name})\n")
+    endif()
+  endforeach()
+  file(GENERATE OUTPUT ${to}/vulkan_shaders.inc CONTENT "${list}")
+  file(GENERATE OUTPUT ${to}/vulkan_shader_names.inc CONTENT "${names}")
+  target_sources(${target} PRIVATE ${outputs})
+  target_include_directories(${target} PRIVATE ${to})
+endfunction()

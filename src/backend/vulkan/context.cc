@@ -1,0 +1,57 @@
+#include "backend/vulkan/context.h"
+
+#include <algorithm>
+
+namespace spillway::vulkan {
+
+Result<std::unique_ptr<Context>> Context::create(std::unique_ptr<Instance> instance, PhysicalDevice physical,
+                                                 VulkanOptions::Link link) {
+  if (!physical.unusable.empty())
+    return unsupported("{} ({}) cannot be used: {}", physical.info.id, physical.info.name, physical.unusable);
+  std::unique_ptr<Context> self(new Context(std::move(instance), std::move(physical)));
+  const PhysicalDevice& device = self->physical_;
+  if (link == VulkanOptions::Link::kInStream) self->physical_.link_family.reset();
+  self->link_beside_ = link == VulkanOptions::Link::kBeside || device.link_family.has_value();
+
+  const float priority = 1.0f;
+  std::vector<VkDeviceQueueCreateInfo> queues = {{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                                  .queueFamilyIndex = device.stream_family,
+                                                  .queueCount = 1,
+                                                  .pQueuePriorities = &priority}};
+  if (device.link_family) {
+    queues.push_back(queues[0]);
+    queues[1].queueFamilyIndex = *device.link_family;
+  }
+  VkPhysicalDeviceVulkan12Features features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                                               .hostQueryReset = device.host_query_reset,
+                                               .timelineSemaphore = VK_TRUE,
+                                               .bufferDeviceAddress = VK_TRUE};
+  const char* import = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
+  const VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                     .pNext = &features,
+                                     .queueCreateInfoCount = static_cast<uint32_t>(queues.size()),
+                                     .pQueueCreateInfos = queues.data(),
+                                     .enabledExtensionCount = device.host_import ? 1u : 0u,
+                                     .ppEnabledExtensionNames = &import};
+  SW_TRY(check(vkCreateDevice(device.handle, &create, nullptr, &self->device_),
+               fmt::format("open {} ({})", device.info.id, device.info.name)));
+  volkLoadDeviceTable(&self->vk_, self->device_);
+  self->vk_.vkGetDeviceQueue(self->device_, device.stream_family, 0, &self->stream_queue_);
+  self->vk_.vkGetDeviceQueue(self->device_, self->link_family(), 0, &self->link_queue_);
+  return self;
+}
+
+Context::~Context() {
+  if (device_ != nullptr) vk_.vkDestroyDevice(device_, nullptr);
+}
+
+std::optional<uint32_t> Context::memory_type(uint32_t allowed, VkMemoryPropertyFlags wanted,
+                                             VkMemoryPropertyFlags preferred) const {
+  for (const VkMemoryPropertyFlags flags : {wanted | preferred, wanted})
+    for (uint32_t i = 0; i < physical_.memory.memoryTypeCount; ++i)
+      if ((allowed & (1u << i)) != 0 && (physical_.memory.memoryTypes[i].propertyFlags & flags) == flags)
+        return i;
+  return std::nullopt;
+}
+
+}  // namespace spillway::vulkan
