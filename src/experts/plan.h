@@ -41,6 +41,7 @@ struct PromotionCopy {
   SlotId slot = kNoSlot;
   Ticket ticket = kNoTicket;
   std::optional<ExpertKey> evicted;
+  bool operator==(const PromotionCopy&) const = default;
 };
 
 // What the entries of a plan cost by this model. `ahead_us`: background copies on the link before the plan's.

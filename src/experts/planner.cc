@@ -27,6 +27,7 @@ const Plan& Planner::plan(const Routing& routing) {
     controller_->rehearse(routing, cost_);
     follow_controller();
   }
+  if (listener_ != nullptr) listener_->planned(open.plan);
   return open.plan;
 }
 
@@ -179,8 +180,10 @@ void Planner::place(Open& open, const Routing& routing) {
   }
   // The device has work soonest, and little left when the last copy is there, if the experts with the most
   // tokens are copied first (two machines in a row: Johnson's rule, copies being equally long).
-  std::stable_sort(open.entries.begin() + first_copy, open.entries.end(),
-                   [](const PlanEntry& a, const PlanEntry& b) { return a.tokens > b.tokens; });
+  std::sort(open.entries.begin() + first_copy, open.entries.end(),
+            [](const PlanEntry& a, const PlanEntry& b) {
+              return a.tokens > b.tokens || (a.tokens == b.tokens && a.expert < b.expert);
+            });
   for (PlanEntry& entry : open.entries) {
     if (entry.decision != Decision::kStream) continue;
     entry.slot = group.next_ring;
@@ -262,6 +265,7 @@ void Planner::complete(uint64_t plan_id, const Observation& seen) {
   counters.total_ns += seen.total_ns;
   open.open = false;
   free_open_.push_back(place);
+  if (listener_ != nullptr) listener_->completed(plan_id, seen);
 }
 
 void Planner::follow_controller() {

@@ -69,6 +69,18 @@ struct LayerCounters {
 // Makes the policy of a group's pool: for those that make_policy() can't make.
 using PolicyMaker = std::function<std::unique_ptr<Policy>(GroupId, const PoolShape&)>;
 
+// Told of every call that changes the planner, after it was made.
+class PlannerListener {
+ public:
+  virtual ~PlannerListener() = default;
+  virtual void planned(const Plan& plan) = 0;
+  virtual void completed(uint64_t plan_id, const Observation& seen) = 0;
+  virtual void arrived(Ticket ticket) = 0;
+  virtual void failed(Ticket ticket) = 0;
+  virtual void cancelled(Ticket ticket) = 0;
+  virtual void asked(LayerId next, double idle_link_us, const std::optional<PromotionCopy>& granted) = 0;
+};
+
 class Planner {
  public:
   // Of `groups` only layers that take part are asked for: a layer whose experts are all resident from the
@@ -101,6 +113,9 @@ class Planner {
   // the start of the next layer's; given once per plan, 0 in further calls for the same plan. Idle time that
   // is too short for a copy is saved up for later calls.
   std::optional<PromotionCopy> next_promotion(LayerId next, double idle_link_us);
+
+  // Null: nobody. Must outlive its use.
+  void listen(PlannerListener* listener) { listener_ = listener; }
 
   // What was asked for and is not in force, and why; what the settings mean. Whole sentences.
   std::span<const std::string> notes() const { return notes_; }
@@ -189,6 +204,7 @@ class Planner {
   Ticket start_copy(GroupId group, SlotId slot, Purpose purpose);
   Ended end_copy(Ticket ticket);
   double ahead_us() const;
+  std::optional<PromotionCopy> promote(LayerId next, double idle_link_us);
   void follow_controller();
   Counters& counters_of(LayerId layer, bool cold);
 
@@ -198,6 +214,7 @@ class Planner {
   bool keep_ = true;  // what is copied may take slots
   CostModel cost_;
   std::unique_ptr<Controller> controller_;  // or null
+  PlannerListener* listener_ = nullptr;
   std::vector<Group> groups_;
   std::vector<Layer> layers_;  // by LayerId; those in no group have group kNone
   std::vector<Open> open_;

@@ -40,12 +40,14 @@ Planner::Ended Planner::end_copy(Ticket ticket) {
 void Planner::arrived(Ticket ticket) {
   const Ended ended = end_copy(ticket);
   ended.group.pool.arrived(ended.slot);
+  if (listener_ != nullptr) listener_->arrived(ticket);
 }
 
 void Planner::failed(Ticket ticket) {
   const Ended ended = end_copy(ticket);
   ++counters_of(ended.layer, ended.copy.cold).failed;
   ended.group.pool.failed(ended.slot);
+  if (listener_ != nullptr) listener_->failed(ticket);
 }
 
 bool Planner::in_use(Ticket ticket) const {
@@ -64,6 +66,7 @@ void Planner::cancelled(Ticket ticket) {
   counted.bytes_promoted -= ended.group.pool.shape().expert_bytes;
   saved_link_us_ += cost_.link_us(ended.group.pool.shape().expert_bytes);
   ended.group.pool.failed(ended.slot);
+  if (listener_ != nullptr) listener_->cancelled(ticket);
 }
 
 // Of a copy under way half is left on average, of those behind it all.
@@ -94,6 +97,12 @@ void Planner::remember_wanted(Open& open) {
 }
 
 std::optional<PromotionCopy> Planner::next_promotion(LayerId next, double idle_link_us) {
+  const auto copy = promote(next, idle_link_us);
+  if (listener_ != nullptr) listener_->asked(next, idle_link_us, copy);
+  return copy;
+}
+
+std::optional<PromotionCopy> Planner::promote(LayerId next, double idle_link_us) {
   if (controller_ && idle_link_us > 0.0)
     controller_->link_idles(std::max(0.0, idle_link_us - after_copies_us_));
   if (!promote_) return std::nullopt;

@@ -19,6 +19,35 @@ std::string_view label_name(Label label) {
   return "?";
 }
 
+namespace {
+
+template <class Profile, class Q>
+std::array<std::pair<std::string_view, Q*>, 13> quantities_of(Profile& p) {
+  return {{{"device_gb_s", &p.device_gb_s},
+           {"dram_gb_s", &p.dram_gb_s},
+           {"cpu_gb_s", &p.cpu_gb_s},
+           {"link_gb_s", &p.link_gb_s},
+           {"cpu_contended_gb_s", &p.cpu_contended_gb_s},
+           {"link_contended_gb_s", &p.link_contended_gb_s},
+           {"cpu_tokens", &p.cpu_tokens},
+           {"device_tokens", &p.device_tokens},
+           {"step_us", &p.step_us},
+           {"layer_us", &p.layer_us},
+           {"cpu_start_us", &p.cpu_start_us},
+           {"copy_us", &p.copy_us},
+           {"device_expert_us", &p.device_expert_us}}};
+}
+
+}  // namespace
+
+std::array<std::pair<std::string_view, Quantity*>, 13> HardwareProfile::quantities() {
+  return quantities_of<HardwareProfile, Quantity>(*this);
+}
+
+std::array<std::pair<std::string_view, const Quantity*>, 13> HardwareProfile::quantities() const {
+  return quantities_of<const HardwareProfile, const Quantity>(*this);
+}
+
 Result<void> HardwareProfile::check() const {
   constexpr double kMost = 1e9;
   const std::pair<std::string_view, double> positive[] = {
@@ -43,6 +72,10 @@ Result<void> HardwareProfile::check() const {
     if (!(value >= 0.0 && value < kMost))
       return invalid("hardware profile '{}': {} is {}; a number from 0 and below 1e9 is needed", name, key,
                      value);
+  for (const Quantity* contended : {&cpu_contended_gb_s, &link_contended_gb_s})
+    if (contended->value != 0.0 && contended->value <= 1e-6)
+      return invalid("hardware profile '{}': a contended rate is {}; 0 or a number above 1e-6 is needed",
+                     name, contended->value);
   if (cpu_contended_gb_s.value > cpu_gb_s.value)
     return invalid("hardware profile '{}': cpu_contended_gb_s {} is above cpu_gb_s {}", name,
                    cpu_contended_gb_s.value, cpu_gb_s.value);

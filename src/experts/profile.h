@@ -1,9 +1,11 @@
 // What is known of a machine before the engine has run on it, and how well it is known.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 
@@ -17,6 +19,7 @@ enum class Label : uint8_t {
   kPredicted,  // fitted or replayed from records of this machine
   kEstimated,  // from another machine's profile or from data sheets
 };
+inline constexpr uint32_t kLabels = 4;
 std::string_view label_name(Label label);
 
 struct Quantity {
@@ -48,6 +51,10 @@ struct HardwareProfile {
   // Rates and token counts must be positive and finite, times not negative, contended rates not above the
   // lone ones.
   Result<void> check() const;
+
+  // All of them with their names, in a fixed order.
+  std::array<std::pair<std::string_view, Quantity*>, 13> quantities();
+  std::array<std::pair<std::string_view, const Quantity*>, 13> quantities() const;
 };
 
 // The lowest profile that anything runs with when nothing is known; all values kDefault.

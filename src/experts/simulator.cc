@@ -9,6 +9,9 @@ namespace spillway {
 namespace experts {
 namespace {
 
+// Enough for the double buffering of a prompt; the simulated clock does not wait for ring slots.
+constexpr uint32_t kRingSlots = 8;
+
 std::vector<uint32_t> slots_of(const SimulationSetup& setup, std::span<const GroupShape> groups) {
   if (!setup.slots.empty()) return setup.slots;
   std::vector<uint32_t> slots;
@@ -23,7 +26,8 @@ Result<SimulationResult> run(const Routes& routes, const SimulationSetup& setup,
   std::vector<GroupShape> groups = routes.groups;
   if (setup.expert_bytes > 0)
     for (GroupShape& group : groups) group.expert_bytes = setup.expert_bytes;
-  const std::vector<uint32_t> rings(groups.size(), setup.ring_slots);
+  std::vector<uint32_t> rings(groups.size(), kRingSlots);
+  if (!setup.ring_slots.empty()) rings = setup.ring_slots;
   SW_ASSIGN(const std::unique_ptr<Planner> planner,
             Planner::create(setup.settings, groups, slots_of(setup, groups), rings,
                             setup.believed.value_or(setup.machine), maker));
@@ -66,6 +70,16 @@ Result<SimulationResult> run(const Routes& routes, const SimulationSetup& setup,
 }
 
 }  // namespace
+
+SimulationSetup setup_of(const TraceHead& head) {
+  SimulationSetup setup;
+  setup.settings = head.settings;
+  setup.slots = head.slots;
+  setup.ring_slots = head.ring_slots;
+  setup.machine = head.profile;
+  setup.dense_bytes = head.dense_bytes;
+  return setup;
+}
 
 Result<SimulationResult> simulate(const Routes& routes, const SimulationSetup& setup) {
   return run(routes, setup, {});

@@ -4,7 +4,7 @@
 
 #include "experts/controller.h"
 #include "experts/planner.h"
-#include "experts/routes.h"
+#include "experts/trace.h"
 
 namespace spillway {
 namespace experts {
@@ -14,7 +14,7 @@ struct SimulationSetup {
   // Of each group's experts, the share that has a slot; or slots by number where given (groups).
   double cache_share = 0.0;
   std::vector<uint32_t> slots;
-  uint32_t ring_slots = 8;
+  std::vector<uint32_t> ring_slots;         // (groups); empty: 8 each
   HardwareProfile machine;                  // how it behaves
   std::optional<HardwareProfile> believed;  // what the planner starts from; the machine's if not given
   // Dense bytes that a token's layers read together, and fixed time of a step: the gaps between the layers'
@@ -35,6 +35,9 @@ struct SimulationResult {
   std::optional<ControllerReport> report;
   std::vector<std::string> notes;
 };
+
+// A recorded run as it was: its settings, sizes and the profile that it started from.
+SimulationSetup setup_of(const TraceHead& head);
 
 Result<SimulationResult> simulate(const Routes& routes, const SimulationSetup& setup);
 

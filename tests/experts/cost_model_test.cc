@@ -157,6 +157,8 @@ TEST(Profile, ContradictionsAreRefused) {
   p = default_profile();
   p.cpu_contended_gb_s = {1000};
   EXPECT_FALSE(p.check());
+  p.cpu_contended_gb_s = {1e-300};
+  EXPECT_FALSE(p.check());
   EXPECT_FALSE(find_machine("toaster"));
   EXPECT_TRUE(find_machine("rtx4090-pcie4-ddr5"));
 }

@@ -62,7 +62,7 @@ TEST(Planner, TheReferenceStepByStep) {
   EXPECT_EQ(bench.run(0, 1), "0h 1c");
   EXPECT_EQ(bench.run(0, 1), "0h 1u -4");
   // More experts than slots: read only as well.
-  EXPECT_EQ(bench.run({{0, 1}, {1, 1}, {3, 1}, {5, 1}}, 2), "0h 1h 5s 3s");
+  EXPECT_EQ(bench.run({{0, 1}, {1, 1}, {3, 1}, {5, 1}}, 2), "0h 1h 3s 5s");
   EXPECT_EQ(bench.planner->total().cold.plans, 2u);
   EXPECT_EQ(bench.planner->total().warm.plans, 8u);
   EXPECT_EQ(bench.planner->total().warm.cpu, 3u);
