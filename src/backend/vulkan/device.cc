@@ -52,6 +52,8 @@ Result<void> VulkanDevice::create() {
   SW_TRY(pipelines_.create_layout());
   SW_TRY(stream_.create(pipelines_.layout()));
   SW_TRY(link_.create(pipelines_.layout()));
+  stream_.set_flush([this] { return flush(); });
+  link_.set_flush([this] { return flush(); });
   SW_TRY(stream_points_.create());
   return link_points_.create();
 }
@@ -81,6 +83,13 @@ uint64_t VulkanDevice::readback_bytes() const {
 Result<void> VulkanDevice::prepare(const DeviceSpec& spec) {
   SW_ASSERT(!plan_);
   SW_TRY(check_spec(spec));
+  auto allocated = allocate(spec);
+  if (!allocated) plan_.reset();  // one may try again with less
+  SW_TRY(allocated);
+  return fill_tables();
+}
+
+Result<void> VulkanDevice::allocate(const DeviceSpec& spec) {
   plan_.emplace(spec);
   const uint64_t needed = plan_->bytes().total(), free = info().available_bytes;
   if (needed > free)
@@ -97,7 +106,7 @@ Result<void> VulkanDevice::prepare(const DeviceSpec& spec) {
                            aligned(plan_->max_pairs * uint64_t{4}) +
                                aligned(uint64_t{plan_->max_rows} * spec.sizes.hidden * 4) + kAlignment,
                            MemoryUse::kReadback));
-  return fill_tables();
+  return {};
 }
 
 Result<void> VulkanDevice::fill_tables() {
@@ -114,6 +123,8 @@ Result<void> VulkanDevice::fill_tables() {
     CommandList& list = stream_list(Lane::Keep::kNo);
     list.fill(piece(table), kNoSlot);
   }
+  // Positions that nobody wrote read as zero, as they do on the host.
+  for (const Buffer& block : plan_->kv.blocks()) stream_list(Lane::Keep::kNo).fill(block.all(), 0);
   for (size_t i = 0; i < spec_.ropes.size(); ++i) {
     RopeTable& table = spec_.ropes[i];
     const size_t values = size_t{table.positions} * (table.length / 2);
@@ -125,7 +136,7 @@ Result<void> VulkanDevice::fill_tables() {
     SW_TRY(write_blocking(sines, std::as_bytes(std::span(table.sin, values))));
     table.cos = table.sin = nullptr;  // copied
   }
-  return stream_.wait(stream_.open_batch());
+  return stream_.wait(stream_.last_batch());
 }
 
 Result<void> VulkanDevice::write_blocking(const Range& to, std::span<const std::byte> bytes) {
@@ -186,7 +197,7 @@ Result<void> VulkanDevice::upload(WeightId id, const Matrix& from) {
     copy_matrix(stream_, stream_points_, stream_staging_, from, to);
     SW_TRY(state());
   }
-  if (const auto waited = stream_.wait(stream_.open_batch()); !waited) lose(waited.error());
+  if (const auto waited = stream_.wait(stream_.last_batch()); !waited) lose(waited.error());
   return state();
 }
 

@@ -111,6 +111,7 @@ class VulkanDevice final : public backend::Device {
 
   explicit VulkanDevice(std::unique_ptr<Context> context, const VulkanOptions& options);
   Result<void> create();
+  Result<void> allocate(const backend::DeviceSpec& spec);
   Result<void> fill_tables();
   Result<void> write_blocking(const Range& to, std::span<const std::byte> bytes);
   uint64_t staging_bytes() const;
@@ -128,6 +129,11 @@ class VulkanDevice final : public backend::Device {
     if (lost_) return std::unexpected(*lost_);
     return {};
   }
+
+  // Hands over everything in the order in which it was sealed.
+  Result<void> flush();
+  // Ends the lane's open batch; flush() submits it.
+  Result<void> seal(Lane& lane);
 
   CommandList& stream_list(Lane::Keep keep) {
     stream_points_.begin_work();
@@ -169,6 +175,7 @@ class VulkanDevice final : public backend::Device {
   const VulkanOptions options_;
   Pipelines pipelines_;
   Lane stream_, link_;
+  std::deque<Lane*> sealed_;  // lanes whose next batch waits to be handed over
   Points stream_points_, link_points_;
   Staging stream_staging_, link_staging_;
   Readback readback_;

@@ -95,17 +95,26 @@ Result<void> Lane::close_list() {
   return {};
 }
 
-Result<void> Lane::submit() {
+Result<void> Lane::seal() {
   if (!has_work()) return {};
   SW_TRY(close_list());
   SW_TRY(recording_);
-  const uint64_t batch = open_batch();
-  std::vector<VkTimelineSemaphoreSubmitInfo> timelines(parts_.size());
-  std::vector<VkSubmitInfo> infos(parts_.size());
+  sealed_parts_.push_back(std::move(parts_));
+  parts_.clear();
+  ++sealed_;
+  return {};
+}
+
+Result<void> Lane::submit_one() {
+  const std::vector<Part> parts = std::move(sealed_parts_.front());
+  sealed_parts_.pop_front();
+  const uint64_t batch = submitted_ + 1;
+  std::vector<VkTimelineSemaphoreSubmitInfo> timelines(parts.size());
+  std::vector<VkSubmitInfo> infos(parts.size());
   const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    const Part& part = parts_[i];
-    const uint32_t waits = part.wait != nullptr ? 1 : 0, signals = i + 1 == parts_.size() ? 1 : 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Part& part = parts[i];
+    const uint32_t waits = part.wait != nullptr ? 1 : 0, signals = i + 1 == parts.size() ? 1 : 0;
     timelines[i] = {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
                     .waitSemaphoreValueCount = waits,
                     .pWaitSemaphoreValues = &part.wait_value,
@@ -125,7 +134,6 @@ Result<void> Lane::submit() {
       check(context_.vk().vkQueueSubmit(queue_, static_cast<uint32_t>(infos.size()), infos.data(), nullptr),
             "submit work"));
   submitted_ = batch;
-  parts_.clear();
   return {};
 }
 
@@ -143,7 +151,7 @@ Result<uint64_t> Lane::completed() {
 
 Result<void> Lane::wait(uint64_t batch) {
   if (batch <= completed_) return {};
-  if (batch > submitted_) SW_TRY(submit());
+  if (batch > submitted_) SW_TRY(flush_());
   batch = std::min(batch, submitted_);  // there was nothing to submit
   const VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                     .semaphoreCount = 1,

@@ -60,6 +60,7 @@ class Arena {
   // kNoMemory where the device has not enough; kUnsupported for a piece above its limit for one allocation.
   Result<void> allocate(const Context& context);
   Range range(uint32_t piece) const;
+  std::span<const Buffer> blocks() const { return blocks_; }
 
  private:
   struct Piece {

@@ -42,7 +42,7 @@ uint64_t Points::mark() {
     lane_.list(Lane::Keep::kNo).timestamp(queries_, static_cast<uint32_t>(2 * (last_ % kRing) + 1));
   begun_ = false;
   forget_reached();
-  batches_.push_back(lane_.has_work() ? lane_.open_batch() : lane_.submitted());
+  batches_.push_back(lane_.last_batch());
   return last_;
 }
 

@@ -11,8 +11,21 @@ namespace spillway::vulkan {
 
 using namespace backend;
 
+Result<void> VulkanDevice::seal(Lane& lane) {
+  const uint64_t before = lane.sealed();
+  SW_TRY(lane.seal());
+  if (lane.sealed() != before) sealed_.push_back(&lane);
+  return {};
+}
+
+Result<void> VulkanDevice::flush() {
+  SW_TRY(seal(stream_));
+  for (; !sealed_.empty(); sealed_.pop_front()) SW_TRY(sealed_.front()->submit_one());
+  return {};
+}
+
 void VulkanDevice::submit() {
-  if (!lost_) keep(stream_.submit());
+  if (!lost_) keep(flush());
 }
 
 Point VulkanDevice::mark() {
@@ -37,7 +50,7 @@ bool VulkanDevice::reached(Point point) {
 }
 
 Result<void> VulkanDevice::wait(Point point) {
-  if (!lost_) keep(stream_.submit());
+  if (!lost_) keep(flush());
   SW_TRY(state());
   Lane& lane = point.queue == Point::Queue::kLink && context_->link_beside() ? link_ : stream_;
   const Points& points = point.queue == Point::Queue::kLink ? link_points_ : stream_points_;
@@ -48,9 +61,9 @@ Result<void> VulkanDevice::wait(Point point) {
 }
 
 Result<void> VulkanDevice::finish() {
-  if (!lost_) keep(stream_.submit());
+  if (!lost_) keep(flush());
   SW_TRY(state());
-  keep(stream_.wait(stream_.submitted()));
+  keep(stream_.wait(stream_.last_batch()));
   SW_TRY(state());
   readback_.deliver(stream_);
   return {};
@@ -66,8 +79,9 @@ Point VulkanDevice::copy_expert(uint32_t pool, uint32_t slot, const ExpertMatric
   const bool beside = context_->link_beside();
   Lane& lane = beside ? link_ : stream_;
   if (beside) {
+    // A point of the open batch ends the batch, so that the copy can begin there; it is handed over later.
     const uint64_t batch = stream_points_.batch_of(after.value);
-    if (batch > stream_.submitted() && !keep(stream_.submit())) return {};
+    if (batch > stream_.sealed() && !keep(seal(stream_))) return {};
     link_.wait_for(stream_, batch);
   }
   link_points_.begin_work();
@@ -84,7 +98,13 @@ Point VulkanDevice::copy_expert(uint32_t pool, uint32_t slot, const ExpertMatric
     if (lost_) return {};
   }
   const Point point = {Point::Queue::kLink, link_points_.mark()};
-  if (beside) keep(link_.submit());
+  if (!beside) return point;
+  const bool at_once = sealed_.empty();
+  if (!keep(seal(link_))) return {};
+  if (at_once) {
+    sealed_.clear();
+    keep(link_.submit_one());
+  }
   return point;
 }
 

@@ -28,7 +28,7 @@ Result<void> Readback::read(Lane& lane, Lane::Keep keep, const Rows& rows) {
   const uint64_t bytes = aligned(rows.rows * rows.row_bytes);
   SW_ASSERT(bytes <= bytes_);
   if (used_ + bytes > bytes_) {
-    SW_TRY(lane.wait(lane.has_work() ? lane.open_batch() : lane.submitted()));
+    SW_TRY(lane.wait(lane.last_batch()));
     deliver(lane);
   }
   row_regions(regions_, rows.from.offset, rows.from_stride, used_, rows.row_bytes, rows.row_bytes, rows.rows);
