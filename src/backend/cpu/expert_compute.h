@@ -3,6 +3,7 @@
 // from wherever their weights lie: what a pair (token, expert) gives does not depend on its company.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
