@@ -145,7 +145,7 @@ void Controller::link_idles(double gap_us) {
 void Controller::rehearse(const Routing& routing, const CostModel& machine) {
   if (routing.layer >= sampled_.size() || sampled_[routing.layer] == 0 || routing.n_tokens > kMostTokens)
     return;
-  if (routing.layer == first_sampled_) begin_step();
+  if (routing.layer == first_sampled_) begin_step(machine);
   if (step_ == 0) return;
   for (Rehearsal& rehearsal : rehearsals_) {
     const double us = rehearsal.clock.run(*rehearsal.planner, machine, routing, routing.layer, gap_us_);
@@ -157,14 +157,21 @@ void Controller::rehearse(const Routing& routing, const CostModel& machine) {
 
 // Goes on with the stretch under way; judges it when it is over; begins the next when it can be paid for. The
 // first one is free, but for a step that shows how the link idles.
-void Controller::begin_step() {
-  if (step_ > 0 && step_++ < kStretch) return;
-  if (step_ > 0) judge();
-  const double us = kPlanUs * (static_cast<double>(report_.rehearsed_plans) + plans_per_stretch_);
-  const bool first = report_.rehearsed_plans == 0 && report_.watched_us > 0.0;
-  step_ = first || us < kRehearsalShare * report_.watched_us ? 1 : 0;
-  counted_ = 0;
-  for (Rehearsal& rehearsal : rehearsals_) rehearsal.us = 0.0;
+void Controller::begin_step(const CostModel& machine) {
+  const bool goes_on = step_ > 0 && step_ < kStretch;
+  if (goes_on) {
+    ++step_;
+  } else {
+    if (step_ == kStretch) judge();
+    const double us = kPlanUs * (static_cast<double>(report_.rehearsed_plans) + plans_per_stretch_);
+    const bool first = report_.rehearsed_plans == 0 && report_.watched_us > 0.0;
+    step_ = first || us < kRehearsalShare * report_.watched_us ? 1 : 0;
+    counted_ = 0;
+    for (Rehearsal& rehearsal : rehearsals_) rehearsal.us = 0.0;
+  }
+  // They split by the rates by which they are timed.
+  if (step_ > 0)
+    for (Rehearsal& rehearsal : rehearsals_) rehearsal.planner->adopt(machine);
 }
 
 void Controller::judge() {
@@ -177,8 +184,12 @@ void Controller::judge() {
     if (alternative.promote && !promotes_) continue;
     if (alternative.layer_us < report_.alternatives[best].layer_us) best = i;
   }
+  // A cache that saves nothing is none: what it holds may only be in the way.
+  const size_t none = report_.alternatives.size() - 1;
+  if (kBetter * report_.alternatives[none].layer_us < report_.alternatives[best].layer_us) best = none;
   // The present one is among the rehearsed, so the comparison is between like and like.
-  if (report_.alternatives[best].layer_us >= kBetter * chosen().layer_us) return;
+  const bool better = report_.alternatives[best].layer_us < kBetter * chosen().layer_us;
+  if (best == report_.chosen || (!better && best != none)) return;
   report_.chosen = best;
   ++report_.changes;
 }

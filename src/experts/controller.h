@@ -6,7 +6,8 @@
 //   to try in earnest. So every alternative has a small planner of its own for a few of the layers, with
 //   their part of the slots, which is given the same routes and runs under the simulated clock with the rates
 //   observed so far. A stretch of steps is rehearsed, the first part of it uncounted, and the alternative
-//   that took least is put in force if it beats the present one, rehearsed alike, by half a percent.
+//   that took least is put in force if it beats the present one, rehearsed alike, by half a percent; no cache
+//   at all if nothing beats that by as much.
 // - Probes. Predictions of a kind of split that is never made can't be corrected. Now and then one layer is
 //   split the second-best way. That shows in the rates that the cost model learns, and in a factor
 //   observed / predicted per kind of split, for what the model has no rate for.
@@ -79,7 +80,7 @@ class Controller {
     LayerClock clock;
     double us = 0.0;  // of the stretch, after its first part
   };
-  void begin_step();
+  void begin_step(const CostModel& machine);
   void judge();
 
   ControllerReport report_;

@@ -13,6 +13,8 @@ constexpr double kBytesPerUs = 1000.0;  // of 1 GB/s
 constexpr double kRate = 1.0 / 32;
 constexpr double kMostSlowdown = 16.0;
 constexpr double kMostLayerUs = 10000.0;
+// What waking and signalling may add to a device's end: tens of microseconds in public measurements.
+constexpr double kMostLatencyUs = 100.0;
 
 // The link keeps its rate and the CPU gets the rest, but each at least a tenth of its lone rate.
 double contended(double given, double alone, double rest) {
@@ -150,11 +152,17 @@ void CostModel::learn(const Work& work, std::span<const uint32_t> cpu_tokens,
       link_.follow(error);
     }
   }
-  const Times predicted = finish(work);
-  // The device's end tells of its own rate only where it did not wait for the link.
-  if (work.device_us > 1.0 && seen.device_ns > 1000 && seen.device_ns > seen.link_ns &&
-      predicted.device_us == work.device_us)
-    device_.follow(device_tokens, us(seen.device_ns) / work.device_us);
+  // The device's end tells of its rate where it did not wait for the link: as predicted, or because it was
+  // done so long after the copies that nothing but its rate explains it.
+  if (work.device_us > 1.0 && seen.device_ns > 1000) {
+    const double after_link = us(seen.device_ns) - link_busy;
+    if (finish(work).device_us == work.device_us && seen.device_ns > seen.link_ns) {
+      device_.follow(device_tokens, us(seen.device_ns) / work.device_us);
+    } else if (after_link > 2.0 * work.last_upload_us + kMostLatencyUs) {
+      device_.follow(device_tokens,
+                     std::min(us(seen.device_ns) / work.device_us, after_link / work.last_upload_us));
+    }
+  }
   if (work.waits && seen.total_ns > 0) {
     const double rest = us(seen.total_ns) - us(std::max(seen.device_ns, seen.cpu_ns));
     layer_us_ = std::clamp(layer_us_ + kRate * (std::clamp(rest, 0.0, 2.0 * layer_us_ + 10.0) - layer_us_),

@@ -29,7 +29,8 @@ struct Plan {
   // Every use of the routing once: hits, joins, then the copies (kUpload, kStream) in the order in which they
   // should be issued, then the CPU's, most tokens first.
   std::span<const PlanEntry> entries;
-  // Experts that lost their slots to this plan's uploads: no longer resident from this plan on.
+  // Experts that lost their slots, to this plan's uploads or because the cache was given up: no longer
+  // resident from this plan on.
   std::span<const ExpertKey> evicted;
   Times predicted;
 };

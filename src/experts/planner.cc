@@ -22,6 +22,7 @@ const Plan& Planner::plan(const Routing& routing) {
   // are to be copied; what remains of each is the CPU's.
   divide(open, routing);
   place(open, routing);
+  if (!keep_) give_up_cache(open);
   finish(open, routing);
   if (controller_) {
     controller_->rehearse(routing, cost_);
@@ -204,6 +205,19 @@ SlotId Planner::take_slot(Group& group, uint32_t layer, const Wanted& newcomer,
   const ExpertKey loser = pool.slots().key(victim);
   evicted.push_back({group.pool.shape().layers[loser.layer], loser.expert});
   return pool.take(layer, newcomer.expert, victim);
+}
+
+// Where a cache does not pay, what it holds must go: the device computes its hits before anybody is asked.
+void Planner::give_up_cache(Open& open) {
+  Pool& pool = groups_[open.plan.group].pool;
+  const uint32_t layer = layers_[open.plan.layer].index;
+  if (pool.slots().resident_of_layer(layer) == 0) return;
+  for (ExpertId expert = 0; expert < pool.shape().n_experts; ++expert) {
+    const SlotId slot = pool.slots().resident(layer, expert);
+    if (slot == kNoSlot || pool.slots().pins(slot) > 0) continue;
+    pool.evict(slot);
+    open.evicted.push_back({open.plan.layer, expert});
+  }
 }
 
 void Planner::finish(Open& open, const Routing& routing) {

@@ -114,6 +114,8 @@ class Planner {
   // is too short for a copy is saved up for later calls.
   std::optional<PromotionCopy> next_promotion(LayerId next, double idle_link_us);
 
+  // Takes over what another planner has learnt of the machine.
+  void adopt(const CostModel& cost) { cost_ = cost; }
   // Null: nobody. Must outlive its use.
   void listen(PlannerListener* listener) { listener_ = listener; }
 
@@ -195,6 +197,7 @@ class Planner {
   void divide(Open& open, const Routing& routing);
   void give_to_cpu(Open& open, std::vector<Wanted>& experts, uint32_t n);
   void place(Open& open, const Routing& routing);
+  void give_up_cache(Open& open);
   void finish(Open& open, const Routing& routing);
   void remember_wanted(Open& open);
 

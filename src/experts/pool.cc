@@ -71,6 +71,11 @@ SlotId Pool::take(uint32_t layer, ExpertId expert, SlotId held) {
   return slots_.acquire(layer, expert);
 }
 
+void Pool::evict(SlotId slot) {
+  leave_order(slot);
+  slots_.evict(slot);
+}
+
 void Pool::set_capacity(uint32_t n) {
   slots_.set_capacity(n);
   floors_ = use_floors_ == UseFloors::kYes
@@ -83,8 +88,7 @@ std::optional<ExpertKey> Pool::trim() {
   const SlotId slot = weakest(kNone);
   if (slot == kNoSlot) return std::nullopt;
   const ExpertKey key = slots_.key(slot);
-  leave_order(slot);
-  slots_.evict(slot);
+  evict(slot);
   return key;
 }
 

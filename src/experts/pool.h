@@ -43,6 +43,9 @@ class Pool {
   // Requires: the expert has no slot; held is held, or kNoSlot and slots().has_free().
   SlotId take(uint32_t layer, ExpertId expert, SlotId held);
 
+  // Requires: resident, no pins, not held.
+  void evict(SlotId slot);
+
   void set_capacity(uint32_t n);
   // While more slots are occupied than the capacity allows: evicts the weakest and returns its key, or
   // nothing if none may go yet.
