@@ -3,11 +3,12 @@
 # shader that includes formats.glsl is compiled once for each weight type, as NAME_TYPE.
 set(SPILLWAY_WEIGHT_TYPES F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS MXFP4)
 
-# One SPIR-V module as a list of words in ${output}.
+# One SPIR-V module as a list of words in ${output}. Without -O: the optimiser's loop unrolling copies float operations
+# but not their NoContraction, and then merges them into fused ones (tests/vulkan/shader_test); drivers optimise anyway.
 function(spillway_compile_shader source output)
   add_custom_command(
     OUTPUT ${output}
-    COMMAND ${GLSLC_PROGRAM} --target-env=vulkan1.2 -O -mfmt=num ${ARGN} -MD -MF ${output}.d -MT ${output} -o ${output} ${source}
+    COMMAND ${GLSLC_PROGRAM} --target-env=vulkan1.2 -mfmt=num ${ARGN} -MD -MF ${output}.d -MT ${output} -o ${output} ${source}
     DEPENDS ${source} DEPFILE ${output}.d VERBATIM)
 endfunction()
 

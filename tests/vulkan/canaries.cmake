@@ -1,0 +1,11 @@
+# The canary shader, once for each fault, for shader_test.cc.
+set(canary_folder ${CMAKE_CURRENT_BINARY_DIR}/vulkan_canaries)
+file(MAKE_DIRECTORY ${canary_folder})
+set(canary_list "")
+foreach(fault RANGE 12)
+  spillway_compile_shader(${CMAKE_CURRENT_LIST_DIR}/shaders/canary.comp ${canary_folder}/canary_${fault}.words -DFAULT=${fault})
+  target_sources(vulkan_tests PRIVATE ${canary_folder}/canary_${fault}.words)
+  string(APPEND canary_list "SW_CANARY(${fault})\n#include \"canary_${fault}.words\"\nSW_CANARY_END\n")
+endforeach()
+file(GENERATE OUTPUT ${canary_folder}/vulkan_canaries.inc CONTENT "${canary_list}")
+target_include_directories(vulkan_tests PRIVATE ${canary_folder})
