@@ -34,6 +34,7 @@ Result<void> compute(engine::Engine& engine, std::span<const int32_t> tokens, co
   const uint32_t piece = flags.piece != 0 ? flags.piece : static_cast<uint32_t>(tokens.size());
   const engine::SequenceId sequence = engine.open_sequence();
   std::vector<engine::SequenceId> others;
+  others.reserve(flags.neighbours);
   for (uint32_t i = 0; i < flags.neighbours; ++i) others.push_back(engine.open_sequence());
   bool written = true;
   std::optional<size_t> not_a_number;  // the first such position

@@ -91,7 +91,7 @@ struct Simple {
 
 template <class V>
 struct Q4_0 : Simple<V, TensorType::kQ4_0, 18, 8, 15, false> {
-  static constexpr int kPieces[] = {2};
+  static constexpr int kPieces[1] = {2};
   static constexpr int kItemAt = 0, kItem = 2, kHalvesAt = -1;
   template <int kI>
   static SW_INLINE typename V::Int quad(const RecordAt& at, int) {
@@ -101,7 +101,7 @@ struct Q4_0 : Simple<V, TensorType::kQ4_0, 18, 8, 15, false> {
 
 template <class V>
 struct Q4_1 : Simple<V, TensorType::kQ4_1, 20, 0, 15, true> {
-  static constexpr int kPieces[] = {0, 4};
+  static constexpr int kPieces[2] = {0, 4};
   static constexpr int kItemAt = 0, kItem = 0, kHalvesAt = 0;
   template <int kI>
   static SW_INLINE typename V::Int quad(const RecordAt& at, int) {
@@ -111,7 +111,7 @@ struct Q4_1 : Simple<V, TensorType::kQ4_1, 20, 0, 15, true> {
 
 template <class V>
 struct Q5_0 : Simple<V, TensorType::kQ5_0, 22, 16, 31, false> {
-  static constexpr int kPieces[] = {2, 6};
+  static constexpr int kPieces[2] = {2, 6};
   static constexpr int kItemAt = 0, kItem = 2, kHalvesAt = -1;
   template <int kI>
   static SW_INLINE typename V::Int quad(const RecordAt& at, int) {
@@ -122,7 +122,7 @@ struct Q5_0 : Simple<V, TensorType::kQ5_0, 22, 16, 31, false> {
 
 template <class V>
 struct Q5_1 : Simple<V, TensorType::kQ5_1, 24, 0, 31, true> {
-  static constexpr int kPieces[] = {0, 8};
+  static constexpr int kPieces[2] = {0, 8};
   static constexpr int kItemAt = 0, kItem = 0, kHalvesAt = 0;
   template <int kI>
   static SW_INLINE typename V::Int quad(const RecordAt& at, int) {
@@ -133,7 +133,7 @@ struct Q5_1 : Simple<V, TensorType::kQ5_1, 24, 0, 31, true> {
 
 template <class V>
 struct Q8_0 : Simple<V, TensorType::kQ8_0, 34, 128, 255, false> {
-  static constexpr int kPieces[] = {2, 18};
+  static constexpr int kPieces[2] = {2, 18};
   static constexpr int kItemAt = 0, kItem = 2, kHalvesAt = -1;
   template <int kI>
   static SW_INLINE typename V::Int quad(const RecordAt& at, int) {
@@ -143,7 +143,7 @@ struct Q8_0 : Simple<V, TensorType::kQ8_0, 34, 128, 255, false> {
 
 template <class V>
 struct IQ4_NL : Simple<V, TensorType::kIQ4_NL, 18, 128, 255, false> {
-  static constexpr int kPieces[] = {2};
+  static constexpr int kPieces[1] = {2};
   static constexpr int kItemAt = 0, kItem = 2, kHalvesAt = -1;
   template <int kI>
   static SW_INLINE typename V::Int quad(const RecordAt& at, int) {
@@ -153,7 +153,7 @@ struct IQ4_NL : Simple<V, TensorType::kIQ4_NL, 18, 128, 255, false> {
 
 template <class V>
 struct MXFP4 : Simple<V, TensorType::kMXFP4, 17, 128, 255, false> {
-  static constexpr int kPieces[] = {1};
+  static constexpr int kPieces[1] = {1};
   static constexpr int kItemAt = 0, kItem = 1, kHalvesAt = -1;
   // 2^(e-128), flushed below 2^-40.
   static SW_INLINE typename V::Float scale(const RecordAt& at) {
@@ -215,7 +215,7 @@ SW_INLINE void scales_and_minima(const RecordAt& at, int offset, S& s) {
 
 template <class V>
 struct Q4_K : Super<V, TensorType::kQ4_K, 144, 32, 0, 15, true, 4> {
-  static constexpr int kPieces[] = {0, 16, 32, 48, 64, 80, 96, 112, 128};
+  static constexpr int kPieces[9] = {0, 16, 32, 48, 64, 80, 96, 112, 128};
   static constexpr int kItemAt = 0, kItem = 0, kHalvesAt = 0;
   static SW_INLINE void scales(const RecordAt& at, Scales<V, 32>& s) {
     namespace o = numerics::layout::q4_k;
@@ -232,7 +232,7 @@ struct Q4_K : Super<V, TensorType::kQ4_K, 144, 32, 0, 15, true, 4> {
 
 template <class V>
 struct Q5_K : Super<V, TensorType::kQ5_K, 176, 32, 0, 31, true, 4> {
-  static constexpr int kPieces[] = {0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160};
+  static constexpr int kPieces[11] = {0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160};
   static constexpr int kItemAt = 0, kItem = 0, kHalvesAt = 0;
   static SW_INLINE void scales(const RecordAt& at, Scales<V, 32>& s) {
     namespace o = numerics::layout::q5_k;
@@ -253,7 +253,7 @@ struct Q5_K : Super<V, TensorType::kQ5_K, 176, 32, 0, 31, true, 4> {
 
 template <class V>
 struct Q2_K : Super<V, TensorType::kQ2_K, 84, 16, 0, 3, true, 2> {
-  static constexpr int kPieces[] = {0, 16, 32, 48, 64, 68};
+  static constexpr int kPieces[6] = {0, 16, 32, 48, 64, 68};
   static constexpr int kItemAt = 0, kItem = 0, kHalvesAt = 80;
   static SW_INLINE void scales(const RecordAt& at, Scales<V, 16>& s) {
     namespace o = numerics::layout::q2_k;
@@ -273,7 +273,7 @@ struct Q2_K : Super<V, TensorType::kQ2_K, 84, 16, 0, 3, true, 2> {
 
 template <class V>
 struct Q3_K : Super<V, TensorType::kQ3_K, 110, 16, 4, 7, false, 2> {
-  static constexpr int kPieces[] = {0, 16, 32, 48, 64, 80, 92};
+  static constexpr int kPieces[7] = {0, 16, 32, 48, 64, 80, 92};
   static constexpr int kItemAt = 108, kItem = 2, kHalvesAt = -1;
   static SW_INLINE void scales(const RecordAt& at, Scales<V, 16>& s) {
     namespace o = numerics::layout::q3_k;
@@ -310,7 +310,7 @@ struct Q3_K : Super<V, TensorType::kQ3_K, 110, 16, 4, 7, false, 2> {
 
 template <class V>
 struct Q6_K : Super<V, TensorType::kQ6_K, 210, 16, 32, 63, false, 2> {
-  static constexpr int kPieces[] = {0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192};
+  static constexpr int kPieces[13] = {0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192};
   static constexpr int kItemAt = 208, kItem = 2, kHalvesAt = -1;
   static SW_INLINE void scales(const RecordAt& at, Scales<V, 16>& s) {
     namespace o = numerics::layout::q6_k;
@@ -334,7 +334,7 @@ struct Q6_K : Super<V, TensorType::kQ6_K, 210, 16, 32, 63, false, 2> {
 
 template <class V>
 struct IQ4_XS : Super<V, TensorType::kIQ4_XS, 136, 32, 128, 255, false, 4> {
-  static constexpr int kPieces[] = {0, 16, 32, 48, 64, 80, 96, 112, 120};
+  static constexpr int kPieces[9] = {0, 16, 32, 48, 64, 80, 96, 112, 120};
   static constexpr int kItemAt = 0, kItem = 0, kHalvesAt = 0;
   static SW_INLINE void scales(const RecordAt& at, Scales<V, 32>& s) {
     namespace o = numerics::layout::iq4_xs;

@@ -41,6 +41,14 @@ constexpr int piece_words(int p) {
   return words;
 }
 
+template <class V, int kWords>
+SW_INLINE void transpose_words(const uint8_t* const* rows, size_t offset, typename V::Int* x) {
+  if constexpr (kWords == 8)
+    V::transpose_wide(rows, offset, x);
+  else if constexpr (kWords == 4)
+    V::transpose(rows, offset, x);
+}
+
 // Block at byte `offset` of the rows to `record`.
 template <class V, class Format>
 void interleave_block(const uint8_t* const* rows, size_t offset, uint8_t* record) {
@@ -50,10 +58,7 @@ void interleave_block(const uint8_t* const* rows, size_t offset, uint8_t* record
     unroll<kPieces>([&](auto p) SW_FLAT {
       constexpr int kPiece = Format::kPieces[p], kWords = piece_words<V, Format>(p);
       typename V::Int x[8];
-      if constexpr (kWords == 8)
-        V::transpose_wide(rows + lane, offset + kPiece, x);
-      else if constexpr (kWords == 4)
-        V::transpose(rows + lane, offset + kPiece, x);
+      transpose_words<V, kWords>(rows + lane, offset + kPiece, x);
       unroll<kWords>([&](auto i) SW_FLAT {
         constexpr int kF = kPiece + 4 * i;
         if constexpr (kF == Format::kHalvesAt) {
