@@ -27,16 +27,11 @@ class Reader {
   std::string_view rest_;
 };
 
-constexpr VkPipelineStageFlags kStages =
-    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-constexpr VkAccessFlags kWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-constexpr VkAccessFlags kReads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
-
-void record_barrier(const Context& context, VkCommandBuffer to, VkPipelineStageFlags stages,
-                    VkAccessFlags access) {
+void record_barrier(const Context& context, VkCommandBuffer to, const QueueStages& from,
+                    VkPipelineStageFlags stages, VkAccessFlags access) {
   const VkMemoryBarrier barrier = {
-      .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = kWrites, .dstAccessMask = access};
-  context.vk().vkCmdPipelineBarrier(to, kStages, stages, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+      .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = from.writes, .dstAccessMask = access};
+  context.vk().vkCmdPipelineBarrier(to, from.stages, stages, 0, 1, &barrier, 0, nullptr, 0, nullptr);
 }
 
 }  // namespace
@@ -88,17 +83,17 @@ void CommandList::timestamp(VkQueryPool pool, uint32_t query) {
 }
 
 void CommandList::record(std::string_view list, const Context& context, VkPipelineLayout layout,
-                         VkCommandBuffer to) {
+                         const QueueStages& stages, VkCommandBuffer to) {
   const VolkDeviceTable& vk = context.vk();
   Reader reader(list);
   VkPipeline bound = nullptr;
   while (!reader.done()) {
     switch (reader.value<Kind>()) {
       case Kind::kBarrier:
-        record_barrier(context, to, kStages, kReads | kWrites);
+        record_barrier(context, to, stages, stages.stages, stages.reads | stages.writes);
         break;
       case Kind::kHostBarrier:
-        record_barrier(context, to, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+        record_barrier(context, to, stages, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
         break;
       case Kind::kDispatch: {
         const auto pipeline = reader.value<VkPipeline>();

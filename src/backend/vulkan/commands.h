@@ -18,6 +18,15 @@ struct Groups {
   uint32_t x = 1, y = 1, z = 1;
 };
 
+// What the queue that a list is made for can do.
+struct QueueStages {
+  VkPipelineStageFlags stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+  VkAccessFlags writes = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+  VkAccessFlags reads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
+};
+inline constexpr QueueStages kCopiesOnly = {VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
+                                            VK_ACCESS_TRANSFER_READ_BIT};
+
 class CommandList {
  public:
   bool empty() const { return bytes_.empty(); }
@@ -39,7 +48,7 @@ class CommandList {
 
   // Records the list into a command buffer that has begun.
   static void record(std::string_view list, const Context& context, VkPipelineLayout layout,
-                     VkCommandBuffer to);
+                     const QueueStages& stages, VkCommandBuffer to);
 
  private:
   enum class Kind : uint32_t { kBarrier, kHostBarrier, kDispatch, kCopy, kUpdate, kFill, kTimestamp };

@@ -11,6 +11,7 @@ Result<std::unique_ptr<Context>> Context::create(std::unique_ptr<Instance> insta
   std::unique_ptr<Context> self(new Context(std::move(instance), std::move(physical)));
   const PhysicalDevice& device = self->physical_;
   if (link == VulkanOptions::Link::kInStream) self->physical_.link_family.reset();
+  self->physical_.info.copy_queue = device.link_family.has_value();
   self->link_beside_ = link == VulkanOptions::Link::kBeside || device.link_family.has_value();
 
   const float priority = 1.0f;
@@ -46,11 +47,13 @@ Context::~Context() {
 }
 
 std::optional<uint32_t> Context::memory_type(uint32_t allowed, VkMemoryPropertyFlags wanted,
-                                             VkMemoryPropertyFlags preferred) const {
+                                             VkMemoryPropertyFlags preferred, FromHeap heap) const {
   for (const VkMemoryPropertyFlags flags : {wanted | preferred, wanted})
-    for (uint32_t i = 0; i < physical_.memory.memoryTypeCount; ++i)
-      if ((allowed & (1u << i)) != 0 && (physical_.memory.memoryTypes[i].propertyFlags & flags) == flags)
-        return i;
+    for (uint32_t i = 0; i < physical_.memory.memoryTypeCount; ++i) {
+      const VkMemoryType& type = physical_.memory.memoryTypes[i];
+      if (heap == FromHeap::kDevice && type.heapIndex != physical_.memory_heap) continue;
+      if ((allowed & (1u << i)) != 0 && (type.propertyFlags & flags) == flags) return i;
+    }
   return std::nullopt;
 }
 

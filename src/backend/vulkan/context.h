@@ -22,9 +22,11 @@ class Context {
   uint32_t link_family() const { return physical_.link_family.value_or(physical_.stream_family); }
   bool link_beside() const { return link_beside_; }  // copies follow the rules of a queue of their own
 
-  // The first memory type of `allowed` with all of `wanted`, best also with `preferred`.
+  // The first memory type of `allowed` with all of `wanted`, best also with `preferred`. kDevice: only of the
+  // heap whose size is the device's memory (a small window into it for the host is a heap of its own).
+  enum class FromHeap : uint8_t { kAny, kDevice };
   std::optional<uint32_t> memory_type(uint32_t allowed, VkMemoryPropertyFlags wanted,
-                                      VkMemoryPropertyFlags preferred) const;
+                                      VkMemoryPropertyFlags preferred, FromHeap heap) const;
 
  private:
   Context(std::unique_ptr<Instance> instance, PhysicalDevice physical)

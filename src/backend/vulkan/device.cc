@@ -41,8 +41,9 @@ VulkanDevice::VulkanDevice(std::unique_ptr<Context> context, const VulkanOptions
     : context_(std::move(context)),
       options_(options),
       pipelines_(*context_, options.pipeline_cache ? Pipelines::OnDisk::kYes : Pipelines::OnDisk::kNo),
-      stream_(*context_, context_->stream_queue(), context_->physical().stream_family),
-      link_(*context_, context_->link_queue(), context_->link_family()),
+      stream_(*context_, context_->stream_queue(), context_->physical().stream_family, {}),
+      link_(*context_, context_->link_queue(), context_->link_family(),
+            context_->physical().link_family ? kCopiesOnly : QueueStages{}),
       stream_points_(*context_, stream_, context_->physical().stream_timestamp_bits),
       link_points_(*context_, context_->link_beside() ? link_ : stream_,
                    context_->physical().link_family ? context_->physical().link_timestamp_bits

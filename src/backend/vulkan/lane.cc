@@ -62,7 +62,7 @@ Result<VkCommandBuffer> Lane::recorded(std::string_view list) {
   }
   const VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
   SW_TRY(check(context_.vk().vkBeginCommandBuffer(buffer, &begin), "begin a command buffer"));
-  CommandList::record(list, context_, layout_, buffer);
+  CommandList::record(list, context_, layout_, stages_, buffer);
   SW_TRY(check(context_.vk().vkEndCommandBuffer(buffer), "end a command buffer"));
   return buffer;
 }
@@ -111,7 +111,6 @@ Result<void> Lane::submit_one() {
   const uint64_t batch = submitted_ + 1;
   std::vector<VkTimelineSemaphoreSubmitInfo> timelines(parts.size());
   std::vector<VkSubmitInfo> infos(parts.size());
-  const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
   for (size_t i = 0; i < parts.size(); ++i) {
     const Part& part = parts[i];
     const uint32_t waits = part.wait != nullptr ? 1 : 0, signals = i + 1 == parts.size() ? 1 : 0;
@@ -124,7 +123,7 @@ Result<void> Lane::submit_one() {
                 .pNext = &timelines[i],
                 .waitSemaphoreCount = waits,
                 .pWaitSemaphores = &part.wait,
-                .pWaitDstStageMask = &stage,
+                .pWaitDstStageMask = &stages_.stages,
                 .commandBufferCount = static_cast<uint32_t>(part.buffers.size()),
                 .pCommandBuffers = part.buffers.data(),
                 .signalSemaphoreCount = signals,

@@ -18,8 +18,8 @@ namespace spillway::vulkan {
 
 class Lane {
  public:
-  Lane(const Context& context, VkQueue queue, uint32_t family)
-      : context_(context), queue_(queue), family_(family) {}
+  Lane(const Context& context, VkQueue queue, uint32_t family, const QueueStages& stages)
+      : context_(context), queue_(queue), family_(family), stages_(stages) {}
   ~Lane();
   Lane(const Lane&) = delete;
   Result<void> create(VkPipelineLayout layout);
@@ -68,6 +68,7 @@ class Lane {
   const Context& context_;
   const VkQueue queue_;
   const uint32_t family_;
+  const QueueStages stages_;
   VkPipelineLayout layout_ = nullptr;
   VkCommandPool pool_ = nullptr;
   VkSemaphore timeline_ = nullptr;

@@ -49,11 +49,13 @@ Result<Buffer> Buffer::create(const Context& context, uint64_t bytes, MemoryUse 
 
   const VkMemoryPropertyFlags host =
       VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  const VkMemoryPropertyFlags cached =
+      use == MemoryUse::kReadback ? VkMemoryPropertyFlags{VK_MEMORY_PROPERTY_HOST_CACHED_BIT} : 0;
   const auto type =
       use == MemoryUse::kDevice
-          ? context.memory_type(created.needs.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0)
-          : context.memory_type(created.needs.memoryTypeBits, host,
-                                use == MemoryUse::kReadback ? VK_MEMORY_PROPERTY_HOST_CACHED_BIT : 0);
+          ? context.memory_type(created.needs.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0,
+                                Context::FromHeap::kDevice)
+          : context.memory_type(created.needs.memoryTypeBits, host, cached, Context::FromHeap::kAny);
   if (!type) return unsupported("vulkan: {} has no fitting type of memory", context.physical().info.name);
   const VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
                                            .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
@@ -93,7 +95,8 @@ Result<Buffer> Buffer::import(const Context& context, std::span<const std::byte>
   SW_ASSIGN(const Created created,
             create_buffer(context, memory.size(), VK_BUFFER_USAGE_TRANSFER_SRC_BIT, &external));
   self.buffer_ = created.buffer;
-  const auto type = context.memory_type(properties.memoryTypeBits & created.needs.memoryTypeBits, 0, 0);
+  const auto type = context.memory_type(properties.memoryTypeBits & created.needs.memoryTypeBits, 0, 0,
+                                        Context::FromHeap::kAny);
   if (!type) return unsupported("no type of memory takes it");
   const VkImportMemoryHostPointerInfoEXT import = {
       .sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT,
