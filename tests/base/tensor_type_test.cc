@@ -10,6 +10,8 @@ TEST(TensorType, NamesAndIdsAgree) {
   EXPECT_EQ(find_tensor_type(39u)->name, "MXFP4");
   EXPECT_EQ(tensor_type_name(39), "MXFP4");
   EXPECT_EQ(tensor_type_name(16), "IQ2_XXS");
+  EXPECT_EQ(tensor_type_name(42), "Q2_0");
+  EXPECT_EQ(tensor_type_name(43), "unknown");
   EXPECT_EQ(tensor_type_name(4000), "unknown");
   EXPECT_EQ(find_tensor_type(16u), nullptr);
 }
