@@ -137,13 +137,13 @@ class AttentionTypes : public Numerics, public testing::WithParamInterface<std::
 
 TEST_P(AttentionTypes, EqualsTheDefinition) {
   const auto [key_type, value_type] = GetParam();
-  constexpr uint32_t kHeads = 4, kKvHeads = 2, kKey = 19, kValue = 131, kRows = 3, kContext = 301;
+  constexpr uint32_t kHeads = 4, kKvHeads = 2, kKey = 19, kValue = 131, kContext = 301;
   const auto stored = [](KvType type, float x) {
     return type == KvType::kF32 ? numerics::flush(x) : numerics::f16_to_f32(numerics::f32_to_f16(x));
   };
   DeviceSpec spec = small_spec({kHeads * kKey, kKvHeads * kKey, kKvHeads * kValue, kHeads * kValue}, 64);
   spec.kv_types = {key_type, value_type};
-  spec.kv_pages = 12;
+  spec.kv_pages = 100;  // so many chunks that those of a single row are split
   spec.layers = {{.on_device = true, .kv_heads = 1, .key_length = 3, .value_length = 5},
                  {.on_device = true, .kv_heads = kKvHeads, .key_length = kKey, .value_length = kValue}};
   spec.sizes.max_head_length = kValue;
@@ -174,15 +174,16 @@ TEST_P(AttentionTypes, EqualsTheDefinition) {
       on.store_kv(1, 2, attention);
     }
     for (const uint32_t window : {0u, 5u, 140u})
-      for (const uint32_t first : {0u, 126u, kContext - kRows}) {
+      for (const auto& [rows, first] :
+           {std::pair(3u, 0u), {3u, 126u}, {3u, kContext - 3}, {1u, 0u}, {1u, 127u}, {1u, kContext - 1}}) {
         attention.window = window;
-        TestStep step(kRows, first);
+        TestStep step(rows, first);
         step.pieces[0].pages = pages;
         const std::vector<float> q =
-            random.values(kRows * kHeads * kKey, kind == Kind::kWild ? Kind::kWide : kind);
+            random.values(rows * kHeads * kKey, kind == Kind::kWild ? Kind::kWide : kind);
         const auto out =
             run(on, step.step(), {&q}, 3, kHeads * kValue, [&] { on.attention(0, attention, 3); });
-        for (uint32_t r = 0; r < kRows; ++r)
+        for (uint32_t r = 0; r < rows; ++r)
           for (uint32_t h = 0; h < kHeads; ++h) {
             const uint32_t kv_head = h / (kHeads / kKvHeads), end = first + r + 1;
             const auto key = [&](uint32_t t, uint32_t d) {

@@ -1,4 +1,5 @@
 // The operations of a step that are not products.
+#include <algorithm>
 #include <cstring>
 
 #include "backend/vulkan/run.h"
@@ -11,6 +12,10 @@ namespace spillway::vulkan {
 using namespace backend;
 
 namespace {
+
+// A workgroup of a single row's attention takes at least this many chunks of a full context, and no more
+// than this many share a head: 32 heads of 32 are enough workgroups for the largest GPU.
+constexpr uint32_t kChunksPerSplit = 4, kMostSplits = 32;
 
 enum Elementwise : uint32_t { kSiluMul, kAdd, kAddGated };  // elementwise.comp's OPERATION
 
@@ -128,17 +133,40 @@ void VulkanDevice::store_kv(BufferId key, BufferId value, const AttentionSpec& s
 void VulkanDevice::attention(BufferId q, const AttentionSpec& spec, BufferId out) {
   if (lost_) return;
   const Plan::KvPlace place = plan_->kv_place[spec.layer];
+  // Fixed at load, so that the commands of a single-token step stay the same as its sequence grows.
+  const uint32_t splits = std::clamp(plan_->max_chunks / kChunksPerSplit, 1u, kMostSplits);
   struct {
-    VkDeviceAddress q, to, positions, first_page, pages, page_addresses;
+    VkDeviceAddress q, to, positions, first_page, pages, page_addresses, parts;
     uint32_t q_stride, out_stride, group, key_length, value_length, keys_word, values_word;
     float scale;
-    uint32_t window;
-  } push = {buffer(q).address, buffer(out).address, step_words(1),
-            step_words(2),     step_words(3),       address(plan_->page_addresses),
-            buffer(q).stride,  buffer(out).stride,  spec.heads / spec.kv_heads,
-            spec.key_length,   spec.value_length,   place.keys_word,
-            place.values_word, spec.scale,          spec.window};
-  run("attention", kv_constants(spec_.kv_types), {spec.heads, rows_}, push, Before::kBarrier);
+    uint32_t window, max_chunks, splits;
+  } push = {buffer(q).address,
+            buffer(out).address,
+            step_words(1),
+            step_words(2),
+            step_words(3),
+            address(plan_->page_addresses),
+            address(plan_->attention_parts),
+            buffer(q).stride,
+            buffer(out).stride,
+            spec.heads / spec.kv_heads,
+            spec.key_length,
+            spec.value_length,
+            place.keys_word,
+            place.values_word,
+            spec.scale,
+            spec.window,
+            plan_->max_chunks,
+            splits};
+  enum Mode : uint32_t { kWhole, kParts, kCombine };
+  const auto run_mode = [&](Mode mode, Groups groups) {
+    std::vector<uint32_t> constants = kv_constants(spec_.kv_types);
+    constants.push_back(mode);
+    run("attention", std::move(constants), groups, push, Before::kBarrier);
+  };
+  if (rows_ > 1) return run_mode(kWhole, {spec.heads, rows_});
+  run_mode(kParts, {spec.heads, 1, splits});
+  run_mode(kCombine, {spec.heads, 1});
 }
 
 void VulkanDevice::elementwise(uint32_t operation, Rows y, Rows x, Rows gate, uint32_t rows, uint32_t width) {

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/limits.h"
+#include "numerics/attention.h"
 #include "numerics/layout.h"
 
 namespace spillway::vulkan {
@@ -19,6 +20,24 @@ constexpr uint64_t kMaxMatrixBytes = uint64_t{8} << 30;
 
 uint64_t kv_words(backend::KvType type, uint64_t heads, uint64_t length) {
   return heads * backend::kPagePositions * (type == backend::KvType::kF16 ? ceil_div(length, 2) : length);
+}
+
+// A sequence fills all pages at most, and has a rotation for each position where positions turn.
+uint32_t longest_sequence_chunks(const backend::DeviceSpec& spec) {
+  uint64_t positions = uint64_t{spec.kv_pages} * backend::kPagePositions;
+  for (const backend::RopeTable& table : spec.ropes)
+    positions = std::min<uint64_t>(positions, table.positions);
+  return static_cast<uint32_t>(ceil_div(positions, numerics::kAttentionChunk));
+}
+
+// Of attention.comp's parts: the heads of a layer are as many as fit in the widest buffer.
+uint64_t parts_bytes(const backend::DeviceSpec& spec, uint64_t chunks) {
+  uint64_t widest = 0, floats = 0;
+  for (const uint32_t width : spec.sizes.buffer_widths) widest = std::max<uint64_t>(widest, width);
+  for (const backend::DeviceLayer& layer : spec.layers)
+    if (layer.on_device && layer.value_length > 0)
+      floats = std::max(floats, widest / layer.value_length * chunks * (uint64_t{layer.value_length} + 2));
+  return floats * 4;
 }
 
 std::array<QuantizedPieces, kForms> add_quantized(Arena& arena, uint64_t rows, uint64_t width) {
@@ -71,6 +90,7 @@ Plan::Plan(const backend::DeviceSpec& spec) {
   max_rows = sizes.max_rows;
   max_pairs = sizes.max_rows * sizes.max_experts_used;
   max_step_pages = std::min(sizes.max_rows, kFullPageLists) * spec.kv_pages;
+  max_chunks = longest_sequence_chunks(spec);
   const uint64_t rows = sizes.max_rows, pairs = max_pairs;
   step = scratch.add((3 * rows + max_step_pages) * 4);
   page_addresses = scratch.add(spec.kv_pages * uint64_t{8});
@@ -92,6 +112,7 @@ Plan::Plan(const backend::DeviceSpec& spec) {
   expert_up = scratch.add(pairs * sizes.expert_width * 4);
   expert_out = scratch.add(pairs * sizes.hidden * 4);
   logits_in = scratch.add(uint64_t{spec.logits_rows} * sizes.hidden * 4);
+  attention_parts = scratch.add(parts_bytes(spec, max_chunks));
   logits = scratch.add(uint64_t{spec.logits_rows} * spec.vocabulary * 4);
 }
 

@@ -34,7 +34,7 @@ struct Plan {
   std::array<QuantizedPieces, kForms> inputs, expert_inputs;
   uint32_t step, page_addresses, router_logits, group_scores, ids, expert_weights, tiles, tile_pairs,
       chosen_slots;
-  uint32_t expert_gate, expert_up, expert_out, logits_in, logits;
+  uint32_t expert_gate, expert_up, expert_out, logits_in, logits, attention_parts;
 
   // Words of a KV page where a layer's keys and values begin.
   struct KvPlace {
@@ -47,6 +47,7 @@ struct Plan {
   uint32_t max_rows = 0;
   uint32_t max_step_pages = 0;
   uint32_t max_pairs = 0;
+  uint32_t max_chunks = 0;  // of attention, in any sequence
 
   backend::DeviceBytes bytes() const {
     return {weights.total_bytes(), kv.total_bytes(), scratch.total_bytes(), experts.total_bytes()};
