@@ -49,7 +49,8 @@ void ExpertStep::moe(BufferId x, const MoeSpec& spec, BufferId out) {
 
 void ExpertStep::moe_planned(BufferId x, const MoeSpec& spec, const LayerPlacement& at, BufferId out) {
   take_promotions();  // before the table is read
-  Open open;
+  std::unique_ptr<Open> taken = take_open();
+  Open& open = *taken;
   device_.route(x, spec, Device::ForHost::kYes);
   open.routed = device_.mark();
   device_.submit();
@@ -77,7 +78,16 @@ void ExpertStep::moe_planned(BufferId x, const MoeSpec& spec, const LayerPlaceme
   open.done = device_.mark();
   promote(open, at);
   last_plan_ns_ = open.host_routed_ns;
-  open_.push_back(std::move(open));
+  open_.push_back(std::move(taken));
+}
+
+std::unique_ptr<ExpertStep::Open> ExpertStep::take_open() {
+  if (spare_.empty()) return std::make_unique<Open>();
+  std::unique_ptr<Open> open = std::move(spare_.back());
+  spare_.pop_back();
+  open->uses.clear(), open->computed.clear(), open->copies.clear(), open->tickets.clear();
+  open->cpu_ns = 0;
+  return open;
 }
 
 bool ExpertStep::wait(Point point) {
@@ -96,12 +106,12 @@ void ExpertStep::issue(Open& open, BufferId x, const MoeSpec& spec, const LayerP
   const size_t most = std::max(1u, ring / 2);
   batch_.clear();
   batch_arrives_ = {};
-  std::vector<uint32_t> ring_used;
+  batch_ring_.clear();
   const auto flush = [&] {
     if (batch_.empty()) return;
     run_batch(open, x, spec);
-    for (const uint32_t slot : ring_used) ring_free_[pool][slot] = open.computed.back();
-    ring_used.clear();
+    for (const uint32_t slot : batch_ring_) ring_free_[pool][slot] = open.computed.back();
+    batch_ring_.clear();
   };
   for (const PlanEntry& entry : open.plan->entries) {
     if (entry.decision == Decision::kJoin) {
@@ -115,7 +125,7 @@ void ExpertStep::issue(Open& open, BufferId x, const MoeSpec& spec, const LayerP
       const Point after = stream ? ring_free_[pool][entry.slot] : Point{};
       const uint32_t slot = stream ? device_slot(pool, placement_.pools[pool].cache_slots + entry.slot)
                                    : device_slot(pool, entry.slot);
-      if (stream) ring_used.push_back(entry.slot);
+      if (stream) batch_ring_.push_back(entry.slot);
       batch_arrives_ = device_.copy_expert(pool, slot, matrices_of(spec.layer, entry.expert), after);
       open.copies.push_back(batch_arrives_);
       if (!stream) {
@@ -138,7 +148,7 @@ void ExpertStep::issue(Open& open, BufferId x, const MoeSpec& spec, const LayerP
 
 void ExpertStep::run_batch(Open& open, BufferId x, const MoeSpec& spec) {
   device_.stream_wait(batch_arrives_);  // the link works in order: the batch's last one is the last to arrive
-  open.compute_began.push_back(device_.mark());
+  device_.mark();                       // so that the next point's interval is the computing alone
   device_.experts_in_slots(x, spec, batch_);
   open.computed.push_back(device_.mark());
   device_.submit();
@@ -195,9 +205,11 @@ void ExpertStep::take_promotions() {
     device_.set_slot(model_layer_[p.copy.key.layer], p.copy.key.expert, device_slot(pool, p.copy.slot));
     planner_->arrived(p.copy.ticket);
     under_way_.erase(p.copy.ticket);
-    if (timeline_) {
+    if (timeline_ && device_to_host_ns_ != INT64_MAX) {
       const backend::Interval i = device_.interval(p.point);
-      timeline_->add(Lane::kLink, "promotion", model_layer_[p.copy.key.layer], i.begin_ns, i.end_ns);
+      const auto shift = static_cast<uint64_t>(device_to_host_ns_);
+      timeline_->add(Lane::kLink, "promotion", model_layer_[p.copy.key.layer], i.begin_ns + shift,
+                     i.end_ns + shift);
     }
     return true;
   });
@@ -209,8 +221,9 @@ void ExpertStep::end_step() {
 }
 
 void ExpertStep::complete_reached(bool all) {
-  while (!open_.empty() && (all || device_.reached(open_.front().done))) {
-    complete(open_.front());
+  while (!open_.empty() && (all || device_.reached(open_.front()->done))) {
+    complete(*open_.front());
+    spare_.push_back(std::move(open_.front()));
     open_.pop_front();
   }
 }
@@ -235,19 +248,27 @@ void ExpertStep::complete(Open& open) {
   for (const Point point : open.copies)
     seen.link_ns = std::max(seen.link_ns, since(device_.interval(point).end_ns));
   seen.total_ns = since(device_.interval(open.done).end_ns);
-  if (timeline_) {
-    if (any_hit) timeline_->add(Lane::kDevice, "hits", layer, hits.begin_ns, hits.end_ns);
-    for (const Point point : open.computed) {
-      const backend::Interval i = device_.interval(point);
-      timeline_->add(Lane::kDevice, "copied experts", layer, i.begin_ns, i.end_ns);
-    }
-    for (const Point point : open.copies) {
-      const backend::Interval i = device_.interval(point);
-      timeline_->add(Lane::kLink, "copy", layer, i.begin_ns, i.end_ns);
-    }
-  }
+  if (timeline_) add_to_timeline(open, layer, any_hit);
   if (observer_) observer_({.routing = {plan.layer, plan.n_tokens, open.uses}, .plan = plan, .seen = seen});
   planner_->complete(plan.id, seen);
+}
+
+// The device's lanes, on the host's clock.
+void ExpertStep::add_to_timeline(const Open& open, uint32_t layer, bool any_hit) {
+  const uint64_t routed_ns = device_.interval(open.routed).end_ns;
+  if (routed_ns == 0) return;  // the device has no clock
+  device_to_host_ns_ = std::min(device_to_host_ns_,
+                                static_cast<int64_t>(open.host_routed_ns) - static_cast<int64_t>(routed_ns));
+  const auto add = [&](Lane lane, std::string_view name, Point point) {
+    const backend::Interval i = device_.interval(point);
+    const auto shift = static_cast<uint64_t>(device_to_host_ns_);  // wraps as the difference did
+    timeline_->add(lane, name, layer, i.begin_ns + shift, i.end_ns + shift);
+  };
+  add(Lane::kDevice, "attention, router", open.routed);
+  if (any_hit) add(Lane::kDevice, "hits", open.hits);
+  for (const Point point : open.computed) add(Lane::kDevice, "copied experts", point);
+  for (const Point point : open.copies) add(Lane::kLink, "copy", point);
+  add(Lane::kDevice, "sum", open.done);
 }
 
 void ExpertStep::forget_slot(experts::ExpertKey key) {

@@ -57,13 +57,13 @@ class ExpertStep final : public backend::ExpertRunner {
   const StepTimes& times() const { return times_; }
 
  private:
-  // A plan whose results have not been combined yet, as far as we know.
+  // A plan whose results have not been combined yet, as far as we know. Used again and again, so that a step
+  // allocates nothing.
   struct Open {
     const experts::Plan* plan = nullptr;
     std::vector<experts::Use> uses;  // copied where an observer wants them
     backend::Point routed, hits, done;
-    std::vector<backend::Point> computed;       // after each batch of experts that were copied, or joined
-    std::vector<backend::Point> compute_began;  // just before it
+    std::vector<backend::Point> computed;  // after each batch of experts that were copied, or joined
     std::vector<backend::Point> copies;
     std::vector<experts::Ticket> tickets;  // of uploads
     uint64_t host_routed_ns = 0;           // when the wait for the ids was over
@@ -76,10 +76,12 @@ class ExpertStep final : public backend::ExpertRunner {
 
   void moe_planned(backend::BufferId x, const backend::MoeSpec& spec, const LayerPlacement& at,
                    backend::BufferId out);
+  std::unique_ptr<Open> take_open();
   bool wait(backend::Point point);
   void take_promotions();
   void complete_reached(bool all);
   void complete(Open& open);
+  void add_to_timeline(const Open& open, uint32_t layer, bool any_hit);
   void issue(Open& open, backend::BufferId x, const backend::MoeSpec& spec, const LayerPlacement& at);
   void run_batch(Open& open, backend::BufferId x, const backend::MoeSpec& spec);
   void run_on_cpu(Open& open, const backend::MoeSpec& spec);
@@ -99,14 +101,19 @@ class ExpertStep final : public backend::ExpertRunner {
   const sys::Clock& clock_;
   experts::UseCounter counter_;
   std::vector<uint32_t> model_layer_;  // by planner's layer
-  std::deque<Open> open_;
+  std::deque<std::unique_ptr<Open>> open_;
+  std::vector<std::unique_ptr<Open>> spare_;
   std::vector<Promotion> promotions_;
   std::unordered_map<experts::Ticket, backend::Point> under_way_;
   std::vector<std::vector<backend::Point>> ring_free_;  // (pools, ring slots) when each may be overwritten
   std::vector<backend::ExpertSlot> batch_;
   backend::Point batch_arrives_;
-  std::vector<uint8_t> on_cpu_;  // (experts)
+  std::vector<uint8_t> on_cpu_;       // (experts)
+  std::vector<uint32_t> batch_ring_;  // ring slots that the batch reads
   uint64_t last_plan_ns_ = 0;
+  // Host time less device time: the least that was seen when the host learnt of a point, so by as much too
+  // large as the quickest notice took.
+  int64_t device_to_host_ns_ = INT64_MAX;
   LayerObserver observer_;
   Timeline* timeline_ = nullptr;
   StepTimes times_;
