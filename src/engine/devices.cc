@@ -1,5 +1,9 @@
 #include "engine/devices.h"
 
+#include <charconv>
+
+#include "backend/vulkan/vulkan_device.h"
+
 namespace spillway::engine {
 namespace {
 
@@ -10,10 +14,15 @@ std::string known_devices() {
   return names;
 }
 
+Result<OpenedDevice> open_vulkan_device(uint32_t index, std::string reason) {
+  SW_ASSIGN(auto device, vulkan::open_vulkan(index));
+  return OpenedDevice{std::move(device), std::move(reason)};
+}
+
 }  // namespace
 
 std::vector<backend::DeviceInfo> list_devices() {
-  std::vector<backend::DeviceInfo> devices;
+  std::vector<backend::DeviceInfo> devices = vulkan::vulkan_devices();
   if (auto host = backend::host_info({})) devices.push_back(std::move(*host));
   return devices;
 }
@@ -25,8 +34,27 @@ Result<OpenedDevice> open_device(const DeviceOptions& options) {
     SW_ASSIGN(auto device, backend::open_host(options.host));
     return OpenedDevice{std::move(device), "as asked: a pretended device, for tests"};
   }
-  if (name == "auto") return OpenedDevice{nullptr, "no GPU backend is built in"};
-  return invalid("there is no device '{}'; there are: {}", name, known_devices());
+  const std::vector<backend::DeviceInfo> devices = vulkan::vulkan_devices();
+  if (name == "auto") {
+    for (uint32_t i = 0; i < devices.size(); ++i)
+      if (!devices[i].software) return open_vulkan_device(i, "the first GPU");
+    return OpenedDevice{nullptr, devices.empty()
+                                     ? "no Vulkan device was found"
+                                     : "the only Vulkan devices are software, slower than the CPU itself"};
+  }
+  if (!name.starts_with("vulkan"))
+    return invalid("there is no device '{}'; there are: {}", name, known_devices());
+  uint32_t index = 0;
+  if (name != "vulkan") {
+    const char* begin = name.data() + std::string_view("vulkan:").size();
+    const char* end = name.data() + name.size();
+    if (!name.starts_with("vulkan:") || std::from_chars(begin, end, index).ptr != end || begin == end)
+      return invalid("'{}' names no device; there are: {}", name, known_devices());
+  }
+  if (index >= devices.size())
+    return fail(Error::Kind::kNotFound, "there is no Vulkan device {}; there are: {}", index,
+                known_devices());
+  return open_vulkan_device(index, "as asked");
 }
 
 }  // namespace spillway::engine

@@ -13,6 +13,7 @@
 #include "engine/rope_tables.h"
 #include "engine/weights.h"
 #include "model/describe.h"
+#include "model/sizes.h"
 #include "sys/cpu.h"
 #include "sys/memory_limits.h"
 
@@ -33,9 +34,10 @@ struct Engine::State {
   std::unique_ptr<KvPages> pages;
   std::unique_ptr<cpu::CpuCompute> cpu;
   std::unique_ptr<cpu::ExpertCompute> cpu_experts;  // where some are planned
+  std::unique_ptr<experts::TraceWriter> trace;      // while one is written; the planner tells it
   std::unique_ptr<experts::Planner> planner;
   std::unique_ptr<Timeline> timeline;
-  LayerObserver observer;
+  uint64_t dense_bytes_per_token = 0;
   std::unique_ptr<ExpertStep> experts;  // where there is a device
   uint64_t pinned_bytes = 0;
   std::vector<std::string> notes;
@@ -164,6 +166,9 @@ Result<void> Engine::State::start_device(const Progress& progress) {
   const auto& [description, program, memory, placement] = *plan;
   backend::Device& device = *opened.device;
   notes = placement.notes;
+  const model::Sizes sizes = model::measure_sizes(description);
+  dense_bytes_per_token =
+      sizes.dense_bytes() - sizes.embedding_bytes + (description.tied ? sizes.embedding_bytes : 0);
   backend::DeviceSpec spec = device_spec(program, placement, step_sizes(memory, description));
   for (const RopeTables& tables : ropes) spec.ropes.push_back(tables.view());
   SW_TRY(device.prepare(spec));
@@ -222,9 +227,35 @@ ExpertStats Engine::expert_stats() const {
   return stats;
 }
 
-void Engine::observe_layers(LayerObserver observer) {
-  state_->observer = observer;
-  if (state_->experts) state_->experts->set_observer(std::move(observer));
+Result<void> Engine::begin_trace(const std::string& source, experts::TraceWriter::Sink sink) {
+  State& s = *state_;
+  if (!s.planner)
+    return unsupported("there is nothing to record: {}",
+                       s.opened.device
+                           ? "all experts are resident on the device, so none is planned (-cmoe keeps them "
+                             "in host memory)"
+                           : "the CPU runs alone, so no expert is planned (--device)");
+  const Placement& placement = s.plan->placement;
+  experts::TraceHead head{.source = source,
+                          .settings = s.options.device.planner,
+                          .groups = placement.groups,
+                          .profile = s.plan->memory.profile,
+                          .dense_bytes = s.dense_bytes_per_token};
+  for (const uint32_t pool : placement.group_pool) {
+    head.slots.push_back(placement.pools[pool].cache_slots);
+    head.ring_slots.push_back(placement.pools[pool].ring_slots);
+  }
+  s.trace = std::make_unique<experts::TraceWriter>(head, std::move(sink));
+  s.planner->listen(s.trace.get());
+  return {};
+}
+
+Result<void> Engine::end_trace() {
+  State& s = *state_;
+  if (!s.trace) return {};
+  s.planner->listen(nullptr);
+  const std::unique_ptr<experts::TraceWriter> trace = std::move(s.trace);
+  return trace->finish();
 }
 
 void Engine::record_timeline() {
@@ -330,6 +361,8 @@ Result<void> Engine::State::run_micro_batch(std::span<const BatchItem> items,
                                             std::span<const std::pair<size_t, size_t>> origin,
                                             const backend::Step& step, const LogitsSink& sink) {
   const Program& program = plan->program;
+  const uint64_t begin_ns = clock().now_ns();
+  if (trace) trace->begin_step(step.rows());
   SW_TRY(run_layers(step));
 
   std::vector<uint32_t> rows;
@@ -351,6 +384,7 @@ Result<void> Engine::State::run_micro_batch(std::span<const BatchItem> items,
   }
   SW_TRY(output_side().finish());
   if (experts) experts->end_step();
+  if (trace) trace->end_step(clock().now_ns() - begin_ns);
   return {};
 }
 

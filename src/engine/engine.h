@@ -14,6 +14,7 @@
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
 #include "engine/options.h"
+#include "experts/trace.h"
 #include "model/description.h"
 
 namespace spillway::engine {
@@ -61,8 +62,10 @@ class Engine {
   // What was asked for and is not in force, and why: a sentence each.
   std::vector<std::string> notes() const;
 
-  // Called for each planned layer and micro-batch once it is over (see expert_step.h); for traces.
-  void observe_layers(LayerObserver observer);
+  // Writes a trace (experts/trace.h) of all that is planned from now on, until end_trace(). kUnsupported
+  // where nothing is planned. Requires: nothing has been decoded yet.
+  Result<void> begin_trace(const std::string& source, experts::TraceWriter::Sink sink);
+  Result<void> end_trace();
   // Records what runs when from now on; the engine keeps it. Null where nothing is recorded.
   void record_timeline();
   const Timeline* timeline() const;

@@ -66,7 +66,6 @@ void ExpertStep::moe_planned(BufferId x, const MoeSpec& spec, const LayerPlaceme
   const auto rows = static_cast<uint32_t>(routed.ids.size() / spec.routing.n_used);
   const experts::Plan& plan = planner_->plan({at.planner_layer, rows, uses});
   open.plan = &plan;
-  if (observer_) open.uses.assign(uses.begin(), uses.end());
   for (const experts::ExpertKey key : plan.evicted) forget_slot(key);
   const uint64_t planned_ns = clock_.now_ns();
   times_.plan_ns += planned_ns - open.host_routed_ns;
@@ -85,7 +84,7 @@ std::unique_ptr<ExpertStep::Open> ExpertStep::take_open() {
   if (spare_.empty()) return std::make_unique<Open>();
   std::unique_ptr<Open> open = std::move(spare_.back());
   spare_.pop_back();
-  open->uses.clear(), open->computed.clear(), open->copies.clear(), open->tickets.clear();
+  open->computed.clear(), open->copies.clear(), open->tickets.clear();
   open->cpu_ns = 0;
   return open;
 }
@@ -249,7 +248,6 @@ void ExpertStep::complete(Open& open) {
     seen.link_ns = std::max(seen.link_ns, since(device_.interval(point).end_ns));
   seen.total_ns = since(device_.interval(open.done).end_ns);
   if (timeline_) add_to_timeline(open, layer, any_hit);
-  if (observer_) observer_({.routing = {plan.layer, plan.n_tokens, open.uses}, .plan = plan, .seen = seen});
   planner_->complete(plan.id, seen);
 }
 

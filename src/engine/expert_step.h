@@ -10,7 +10,6 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -22,14 +21,6 @@
 #include "sys/clock.h"
 
 namespace spillway::engine {
-
-// What one planned layer did, when it is over; for records. The spans are valid during the call.
-struct LayerRecord {
-  experts::Routing routing;
-  const experts::Plan& plan;
-  experts::Observation seen;
-};
-using LayerObserver = std::function<void(const LayerRecord&)>;
 
 // Counted here, beside the planner's own counters.
 struct StepTimes {
@@ -52,7 +43,6 @@ class ExpertStep final : public backend::ExpertRunner {
   // After the device has finished the step: everything that was open is over.
   void end_step();
 
-  void set_observer(LayerObserver observer) { observer_ = std::move(observer); }
   void set_timeline(Timeline* timeline) { timeline_ = timeline; }
   const StepTimes& times() const { return times_; }
 
@@ -61,7 +51,6 @@ class ExpertStep final : public backend::ExpertRunner {
   // allocates nothing.
   struct Open {
     const experts::Plan* plan = nullptr;
-    std::vector<experts::Use> uses;  // copied where an observer wants them
     backend::Point routed, hits, done;
     std::vector<backend::Point> computed;  // after each batch of experts that were copied, or joined
     std::vector<backend::Point> copies;
@@ -114,7 +103,6 @@ class ExpertStep final : public backend::ExpertRunner {
   // Host time less device time: the least that was seen when the host learnt of a point, so by as much too
   // large as the quickest notice took.
   int64_t device_to_host_ns_ = INT64_MAX;
-  LayerObserver observer_;
   Timeline* timeline_ = nullptr;
   StepTimes times_;
 };
