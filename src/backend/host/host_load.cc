@@ -141,8 +141,8 @@ Result<void> HostDevice::upload(WeightId id, const Matrix& from) {
   SW_ASSERT(same_shape(from, spec_.weights[id]));
   SW_TRY(finish());  // nothing may read it meanwhile
   if (++uploads_ == options_.faults.fail_upload)
-    return fail(Error::Kind::kDeviceLost, "host device: upload {}, of weight {}, failed, as this test asks", uploads_,
-                id);
+    return fail(Error::Kind::kDeviceLost, "host device: upload {}, of weight {}, failed, as this test asks",
+                uploads_, id);
   std::byte* to = memory_.weight_data(id);
   if (!is_vector(spec_.weights[id]))
     copy_matrix(from, to);
