@@ -21,16 +21,6 @@ constexpr const char* kDeviceOnly[] = {"-ngl",
                                        "--no-host",
                                        "--on-device-loss"};
 
-// "auto", or a number within [low, high].
-Result<experts::Choice> choice(std::string_view flag, std::string_view text, double low, double high) {
-  if (text == "auto") return experts::Choice::automatic();
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= low && value <= high))
-    return invalid("{} {}: auto or a number from {} to {} is needed", flag, text, low, high);
-  return experts::Choice::number(value);
-}
-
 Result<std::optional<uint32_t>> layer_count(std::string_view text) {
   if (text == "auto") return std::nullopt;
   if (text == "all") return limits::kMaxLayers + 1;
@@ -42,6 +32,20 @@ Result<std::optional<uint32_t>> layer_count(std::string_view text) {
 }
 
 }  // namespace
+
+Result<experts::Choice> parse_choice(std::string_view flag, std::string_view text, double low, double high) {
+  if (text == "auto") return experts::Choice::automatic();
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= low && value <= high))
+    return invalid("{} {}: auto or a number from {} to {} is needed", flag, text, low, high);
+  return experts::Choice::number(value);
+}
+
+experts::Promotion parse_promotion(std::string_view text) {
+  if (text == "on") return experts::Promotion::kOn;
+  return text == "off" ? experts::Promotion::kOff : experts::Promotion::kAuto;
+}
 
 void DeviceFlags::add_to(CLI::App& command) {
   const char* group = "Device";
@@ -144,14 +148,11 @@ Result<engine::DeviceOptions> DeviceFlags::options(const CLI::App& command) cons
   if (half_life > 0 && half_life < 1)
     return invalid("--moe-cache-half-life {}: 0, or at least 1 token", half_life);
   planner.policy.half_life = half_life;
-  SW_ASSIGN(planner.cpu_share, choice("--moe-cache-cpu-share", share, 0, 1));
+  SW_ASSIGN(planner.cpu_share, parse_choice("--moe-cache-cpu-share", share, 0, 1));
   if (given("--moe-cache-admit")) {
-    SW_ASSIGN(planner.admit, choice("--moe-cache-admit", admit, 0, 1000));
+    SW_ASSIGN(planner.admit, parse_choice("--moe-cache-admit", admit, 0, 1000));
   }
-  if (given("--moe-promote"))
-    planner.promote = promote == "on"    ? experts::Promotion::kOn
-                      : promote == "off" ? experts::Promotion::kOff
-                                         : experts::Promotion::kAuto;
+  if (given("--moe-promote")) planner.promote = parse_promotion(promote);
   planner.explore = explore == "on";
   return options;
 }

@@ -30,4 +30,9 @@ struct DeviceFlags {
   std::vector<std::string> without_device(const CLI::App& command) const;
 };
 
+// "auto", or a number within [low, high]; the error names the flag.
+Result<experts::Choice> parse_choice(std::string_view flag, std::string_view text, double low, double high);
+// "on", "off", "auto"
+experts::Promotion parse_promotion(std::string_view text);
+
 }  // namespace spillway::cli

@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
   add_bench(app, exit_code);
   add_devices(app, exit_code);
   add_verify(app, exit_code);
+  add_trace(app, exit_code);
 
   std::vector<std::string> arguments = rewrite_arguments(argc, argv);
   std::ranges::reverse(arguments);  // CLI11 takes them from the back

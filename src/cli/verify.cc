@@ -106,12 +106,8 @@ Result<int> verify(const VerifyFlags& flags, const CLI::App& command) {
     tried.device.experts_on_host = setting.on_host;
     SW_ASSIGN(tried.device.cache, engine::parse_cache_size(setting.cache));
     SW_ASSIGN(tried.device.planner.policy.kind, experts::parse_policy(setting.policy));
-    tried.device.planner.cpu_share = std::string_view(setting.share) == "auto"
-                                         ? experts::Choice::automatic()
-                                         : experts::Choice::number(std::stod(setting.share));
-    tried.device.planner.promote = std::string_view(setting.promote) == "on"    ? experts::Promotion::kOn
-                                   : std::string_view(setting.promote) == "off" ? experts::Promotion::kOff
-                                                                                : experts::Promotion::kAuto;
+    SW_ASSIGN(tried.device.planner.cpu_share, parse_choice("share", setting.share, 0, 1));
+    tried.device.planner.promote = parse_promotion(setting.promote);
     auto engine = load(tried);
     if (!engine && engine.error().kind == Error::Kind::kNoMemory) {
       rows.push_back({{"setting", text_of(setting)}, {"result", "skipped"}, {"why", engine.error().message}});
