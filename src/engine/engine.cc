@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backend/cpu/cpu_compute.h"
+#include "backend/self_test.h"
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/limits.h"
@@ -46,6 +47,7 @@ struct Engine::State {
 
   static Result<std::unique_ptr<State>> load(const Options& options, const Progress& progress);
   Result<void> allocate_kv();
+  Result<void> test_device();
   Result<void> start_device(const Progress& progress);
   void pin_experts();
   void copy_page(KvPages::Copy copy);
@@ -162,10 +164,31 @@ Result<std::unique_ptr<Engine::State>> Engine::State::load(const Options& option
   return state;
 }
 
+// Whether the device keeps the promise of equal bits, on an instance of its own: the test needs it for
+// itself.
+Result<void> Engine::State::test_device() {
+  DeviceOptions tested = options.device;
+  tested.host.faults = {};
+  tested.host.rates.reset();
+  tested.host.clock = nullptr;
+  SW_ASSIGN(const OpenedDevice instance, open_device(tested));
+  backend::SelfTestOptions what{.kv_types = plan->memory.kv_types};
+  for (const model::Weight& weight : plan->program.weights)
+    if (std::ranges::find(what.types, weight.type) == what.types.end()) what.types.push_back(weight.type);
+  SW_ASSIGN(const std::vector<std::string> faults, backend::self_test(*instance.device, what));
+  if (!faults.empty())
+    notes.push_back(
+        fmt::format("this device runs without the promise of equal bits: its self-test found {} "
+                    "difference{}, the first: {}",
+                    faults.size(), faults.size() == 1 ? "" : "s", faults[0]));
+  return {};
+}
+
 Result<void> Engine::State::start_device(const Progress& progress) {
   const auto& [description, program, memory, placement] = *plan;
   backend::Device& device = *opened.device;
   notes = placement.notes;
+  SW_TRY(test_device());
   const model::Sizes sizes = model::measure_sizes(description);
   dense_bytes_per_token =
       sizes.dense_bytes() - sizes.embedding_bytes + (description.tied ? sizes.embedding_bytes : 0);
