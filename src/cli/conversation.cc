@@ -48,9 +48,11 @@ Result<Answer> Conversation::answer(const std::function<bool(const std::string&)
             tokenizer_.encode(prompt.text, {.add_special = !prompt.starts_with_bos, .parse_special = true}));
   if (tokens.empty()) return invalid("the chat template made an empty prompt");
 
-  // What the cache holds of the same beginning stays; at least one token is computed, for its logits.
+  // What the cache holds of the same beginning stays (all is gone where the device was lost); at least one
+  // token is computed, for its logits.
   const size_t common = std::ranges::mismatch(history_, tokens).in1 - history_.begin();
-  const uint32_t keep = static_cast<uint32_t>(std::min(common, tokens.size() - 1));
+  const uint32_t keep =
+      std::min(static_cast<uint32_t>(std::min(common, tokens.size() - 1)), engine_.length(sequence_));
   engine_.truncate(sequence_, keep);
   history_.resize(keep);
   return generate(engine_, sequence_, tokenizer_, tokens, sampling_, options_, history_, emit);
