@@ -18,8 +18,8 @@ constexpr uint32_t kPlaceBits = 10;
 const Plan& Planner::plan(const Routing& routing) {
   Open& open = begin(routing);
   classify(open, routing);
-  // From here on hits are the device's, joins wait for their copies, and the first n_copied_ of the misses
-  // are to be copied; what remains of each is the CPU's.
+  // Hits are the device's. After this, joins wait for their copies and the first n_copied_ of the misses are
+  // to be copied; the others are the CPU's.
   divide(open, routing);
   place(open, routing);
   if (!keep_) give_up_cache(open);
@@ -82,7 +82,7 @@ void Planner::classify(Open& open, const Routing& routing) {
   for (Wanted& miss : misses_) miss.score = group.pool.policy().score(layer, miss.expert);
 }
 
-// Which of the misses are copied.
+// Which of the misses are copied, and whether joins are waited for.
 void Planner::divide(Open& open, const Routing& routing) {
   Group& group = groups_[open.plan.group];
   const auto n_misses = static_cast<uint32_t>(misses_.size());
@@ -107,9 +107,6 @@ void Planner::divide(Open& open, const Routing& routing) {
     if (a.tokens != b.tokens) return a.tokens > b.tokens;
     return a.score > b.score || (a.score == b.score && a.expert < b.expert);
   });
-  std::sort(hits_.begin(), hits_.end(), [](const Wanted& a, const Wanted& b) {
-    return a.tokens < b.tokens || (a.tokens == b.tokens && a.expert < b.expert);
-  });
   const auto tokens_of = [](std::vector<uint32_t>& tokens, const std::vector<Wanted>& experts) {
     tokens.clear();
     for (const Wanted& expert : experts) tokens.push_back(expert.tokens);
@@ -125,18 +122,17 @@ void Planner::divide(Open& open, const Routing& routing) {
   const Split split = controller_ ? controller_->choose(best, splitter_) : best;
   if (split.kind != best.kind) open.best_us = best.us;
   n_copied_ = split.copies;
-  if (!split.join) give_to_cpu(open, joins_, static_cast<uint32_t>(joins_.size()));
+  if (!split.join) joins_to_cpu(open);
 }
 
-// The first n of the experts, which are pinned, are computed on the CPU after all: they are not read.
-void Planner::give_to_cpu(Open& open, std::vector<Wanted>& experts, uint32_t n) {
-  Group& group = groups_[open.plan.group];
-  const uint32_t layer = layers_[open.plan.layer].index;
-  for (uint32_t i = 0; i < n; ++i) {
-    group.pool.unpin(group.pool.slots().find(layer, experts[i].expert));
-    cpu_.push_back(experts[i]);
+// Waiting for copies under way would take longer: they are not read by this plan.
+void Planner::joins_to_cpu(Open& open) {
+  Pool& pool = groups_[open.plan.group].pool;
+  for (const Wanted& join : joins_) {
+    pool.unpin(pool.slots().find(layers_[open.plan.layer].index, join.expert));
+    cpu_.push_back(join);
   }
-  experts.erase(experts.begin(), experts.begin() + n);
+  joins_.clear();
 }
 
 bool Planner::admits(const Pool& pool, uint32_t layer, double score, SlotId victim) const {

@@ -195,7 +195,7 @@ class Planner {
   Open& begin(const Routing& routing);
   void classify(Open& open, const Routing& routing);
   void divide(Open& open, const Routing& routing);
-  void give_to_cpu(Open& open, std::vector<Wanted>& experts, uint32_t n);
+  void joins_to_cpu(Open& open);
   void place(Open& open, const Routing& routing);
   void give_up_cache(Open& open);
   void finish(Open& open, const Routing& routing);

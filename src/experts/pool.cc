@@ -7,14 +7,15 @@ namespace experts {
 
 Pool::Pool(const GroupShape& shape, uint32_t n_slots, std::unique_ptr<Policy> policy, UseFloors use_floors)
     : shape_(shape),
-      use_floors_(use_floors),
+      floors_(use_floors == UseFloors::kYes
+                  ? plan_floors(static_cast<uint32_t>(shape.layers.size()), shape.n_experts, shape.n_used,
+                                n_slots)
+                  : Floors{0, n_slots > 0 ? static_cast<uint32_t>(shape.layers.size()) : 0}),
       slots_(static_cast<uint32_t>(shape.layers.size()), shape.n_experts, n_slots),
       policy_(std::move(policy)),
       in_order_(n_slots, 0),
       held_(shape.layers.size(), 0),
-      may_lose_(shape.layers.size(), 0) {
-  set_capacity(n_slots);
-}
+      may_lose_(shape.layers.size(), 0) {}
 
 void Pool::leave_order(SlotId slot) {
   SW_ASSERT(in_order_[slot] != 0);
@@ -50,7 +51,7 @@ SlotId Pool::weakest(uint32_t layer) {
 }
 
 SlotId Pool::hold_weakest(uint32_t layer) {
-  const SlotId slot = slots_.occupied() > slots_.capacity() ? kNoSlot : weakest(layer);
+  const SlotId slot = weakest(layer);
   if (slot == kNoSlot) return kNoSlot;
   leave_order(slot);
   ++held_[slots_.key(slot).layer];
@@ -74,22 +75,6 @@ SlotId Pool::take(uint32_t layer, ExpertId expert, SlotId held) {
 void Pool::evict(SlotId slot) {
   leave_order(slot);
   slots_.evict(slot);
-}
-
-void Pool::set_capacity(uint32_t n) {
-  slots_.set_capacity(n);
-  floors_ = use_floors_ == UseFloors::kYes
-                ? plan_floors(slots_.n_layers(), slots_.n_experts(), shape_.n_used, n)
-                : Floors{0, n > 0 ? slots_.n_layers() : 0};
-}
-
-std::optional<ExpertKey> Pool::trim() {
-  if (slots_.occupied() <= slots_.capacity()) return std::nullopt;
-  const SlotId slot = weakest(kNone);
-  if (slot == kNoSlot) return std::nullopt;
-  const ExpertKey key = slots_.key(slot);
-  evict(slot);
-  return key;
 }
 
 }  // namespace experts

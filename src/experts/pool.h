@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "experts/policy.h"
@@ -46,11 +45,6 @@ class Pool {
   // Requires: resident, no pins, not held.
   void evict(SlotId slot);
 
-  void set_capacity(uint32_t n);
-  // While more slots are occupied than the capacity allows: evicts the weakest and returns its key, or
-  // nothing if none may go yet.
-  std::optional<ExpertKey> trim();
-
  private:
   uint32_t floor_of(uint32_t layer) const { return takes_part(layer) ? floors_.floor : 0; }
   void leave_order(SlotId slot);
@@ -58,7 +52,6 @@ class Pool {
   SlotId weakest(uint32_t layer);
 
   GroupShape shape_;
-  UseFloors use_floors_;
   Floors floors_;
   SlotTable slots_;
   std::unique_ptr<Policy> policy_;

@@ -10,7 +10,6 @@ namespace experts {
 SlotTable::SlotTable(uint32_t n_layers, uint32_t n_experts, uint32_t n_slots)
     : n_layers_(n_layers),
       n_experts_(n_experts),
-      capacity_(n_slots),
       slots_(n_slots),
       slot_of_(size_t{n_layers} * n_experts, kNoSlot),
       free_(n_slots),
@@ -20,7 +19,7 @@ SlotTable::SlotTable(uint32_t n_layers, uint32_t n_experts, uint32_t n_slots)
 }
 
 SlotId SlotTable::acquire(uint32_t layer, ExpertId expert) {
-  SW_ASSERT(has_free() && !free_.empty());
+  SW_ASSERT(has_free());
   SW_ASSERT(layer < n_layers_ && expert < n_experts_ && find(layer, expert) == kNoSlot);
   const SlotId slot = free_.back();
   free_.pop_back();
@@ -73,16 +72,11 @@ bool SlotTable::unpin(SlotId slot) {
   return true;
 }
 
-void SlotTable::set_capacity(uint32_t n) {
-  SW_ASSERT(n <= slots_.size());
-  capacity_ = n;
-}
-
-Floors plan_floors(uint32_t n_layers, uint32_t n_experts, uint32_t n_used, uint32_t capacity) {
+Floors plan_floors(uint32_t n_layers, uint32_t n_experts, uint32_t n_used, uint32_t n_slots) {
   const uint32_t floor = std::min(n_experts, n_used + (n_used + 1) / 2);
-  if (capacity >= floor) return {floor, std::min(n_layers, capacity / floor)};
+  if (n_slots >= floor) return {floor, std::min(n_layers, n_slots / floor)};
   // Less than one floor: one layer can still hold a token's experts.
-  if (capacity >= n_used) return {capacity, 1};
+  if (n_slots >= n_used) return {n_slots, 1};
   return {0, 0};
 }
 

@@ -5,9 +5,7 @@
 //                        +--failed--> free, or broken until its last pin is gone, then free
 //
 // An expert is in at most one slot. A filling slot is not resident: resident() never gives a half-arrived
-// expert. A slot with pins is never evicted. At most `capacity` slots are occupied by acquire(); capacity is
-// a logical limit at or below the number of slots allocated, so that the cache can be made smaller and larger
-// while running without touching device memory. Everything is O(1); nothing allocates after construction.
+// expert. A slot with pins is never evicted. Everything is O(1); nothing allocates after construction.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +31,7 @@ class SlotTable {
     return slot != kNoSlot && slots_[slot].state == SlotState::kResident ? slot : kNoSlot;
   }
 
-  bool has_free() const { return occupied_ < capacity_; }
+  bool has_free() const { return !free_.empty(); }
   // Requires: has_free(), find(layer, expert) == kNoSlot. The slot is filling.
   SlotId acquire(uint32_t layer, ExpertId expert);
   // Requires: filling.
@@ -48,9 +46,6 @@ class SlotTable {
   // Requires: pinned. Returns whether no pin is left.
   bool unpin(SlotId slot);
 
-  // Takes effect on the next acquire(); evicting down to it is the caller's. Requires: n <= n_slots().
-  void set_capacity(uint32_t n);
-
   SlotState state(SlotId slot) const { return slots_[slot].state; }
   uint32_t pins(SlotId slot) const { return slots_[slot].pins; }
   // Of a slot that is not free: the layer within the pool, and the expert.
@@ -58,7 +53,6 @@ class SlotTable {
   uint32_t n_slots() const { return static_cast<uint32_t>(slots_.size()); }
   uint32_t n_layers() const { return n_layers_; }
   uint32_t n_experts() const { return n_experts_; }
-  uint32_t capacity() const { return capacity_; }
   uint32_t occupied() const { return occupied_; }
   uint32_t occupied(uint32_t layer) const { return occupied_of_layer_[layer]; }
   uint32_t resident_of_layer(uint32_t layer) const { return resident_of_layer_[layer]; }
@@ -74,7 +68,6 @@ class SlotTable {
 
   uint32_t n_layers_;
   uint32_t n_experts_;
-  uint32_t capacity_;
   uint32_t occupied_ = 0;  // slots that are not free
   std::vector<Slot> slots_;
   std::vector<SlotId> slot_of_;              // (n_layers, n_experts)
@@ -91,7 +84,7 @@ struct Floors {
   uint32_t floor = 0;
   uint32_t n_layers = 0;  // layers 0..n_layers-1 of the pool take part
 };
-Floors plan_floors(uint32_t n_layers, uint32_t n_experts, uint32_t n_used, uint32_t capacity);
+Floors plan_floors(uint32_t n_layers, uint32_t n_experts, uint32_t n_used, uint32_t n_slots);
 
 }  // namespace experts
 }  // namespace spillway
