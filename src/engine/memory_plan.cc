@@ -78,6 +78,35 @@ void judge(MemoryPlan& plan) {
   }
 }
 
+// Where device and host share a memory: fewer resident experts are more bytes on the host, which leave less
+// for the device; it settles in two or three rounds, or does not fit.
+constexpr int kPlacementAttempts = 4;
+
+// The host's part of the plan, given what lies on the device.
+void count_host_bytes(MemoryPlan& memory, const ModelFiles& files, const Options& options,
+                      const model::Description& description, const Program& program,
+                      const Placement& placement) {
+  const cpu::Kernels& kernels = cpu::kernels(memory.set);
+  const cpu::ComputeSizes sizes = compute_sizes(program, memory.ubatch);
+  const uint64_t positions = ceil_div(memory.context, cpu::kPagePositions) * cpu::kPagePositions;
+  // Layers on the device have their KV cache there.
+  model::Description on_cpu = description;
+  on_cpu.layers.resize(placement.first_device_layer);
+  memory.kv_bytes =
+      positions * model::kv_bytes_per_position(on_cpu, backend::kv_value_bytes(memory.kv_types.key),
+                                               backend::kv_value_bytes(memory.kv_types.value));
+  memory.rope_bytes = 0;
+  for (const model::Rope& rope : description.ropes)
+    memory.rope_bytes += uint64_t{memory.context} * rope.params.rope_length * sizeof(float);
+  memory.scratch_bytes =
+      cpu::CpuCompute::scratch_bytes(sizes, memory.threads, kernels) +
+      (placement.groups.empty() ? 0 : cpu::ExpertCompute::bytes(sizes, memory.threads, kernels)) +
+      uint64_t{logits_rows(memory, description.vocabulary)} * description.vocabulary * sizeof(float);
+  choose_load_mode(memory, options.load_mode,
+                   HostWeights::interleaved_bytes(program.weights, weights_on_host(program, placement)),
+                   files.file_bytes);
+}
+
 }  // namespace
 
 const char* load_mode_name(LoadMode mode) {
@@ -141,30 +170,24 @@ Result<Plan> plan(const ModelFiles& files, const Options& options, const OpenedD
   memory.device_reason = opened.reason;
   memory.profile = experts::default_profile();
   Placement placement = place_on_cpu(program);
-  if (opened.device) {
-    memory.device = fmt::format("{} ({})", opened.device->info().id, opened.device->info().name);
-    SW_ASSIGN(placement, place(program, step_sizes(memory, description), options.device, memory.profile,
-                               *opened.device));
+  if (!opened.device) {
+    count_host_bytes(memory, files, options, description, program, placement);
+  } else {
+    const backend::DeviceInfo& info = opened.device->info();
+    memory.device = fmt::format("{} ({})", info.id, info.name);
+    uint64_t limit = info.available_bytes;
+    for (int attempt = 0; attempt < kPlacementAttempts; ++attempt) {
+      SW_ASSIGN(placement, place(program, step_sizes(memory, description), options.device, memory.profile,
+                                 *opened.device, limit));
+      count_host_bytes(memory, files, options, description, program, placement);
+      if (!info.unified_memory && !info.software) break;
+      // One memory for both: the device gets what the host leaves.
+      memory.device_bytes = placement.bytes.total();
+      if (memory.own_bytes() <= memory.usable_bytes) break;
+      const uint64_t host = memory.own_bytes() - memory.device_bytes;
+      limit = memory.usable_bytes - std::min(memory.usable_bytes, host);
+    }
   }
-  const std::vector<bool> on_host = weights_on_host(program, placement);
-
-  const uint64_t positions = ceil_div(memory.context, cpu::kPagePositions) * cpu::kPagePositions;
-  // Layers on the device have their KV cache there.
-  model::Description on_cpu = description;
-  on_cpu.layers.resize(placement.first_device_layer);
-  memory.kv_bytes =
-      positions * model::kv_bytes_per_position(on_cpu, backend::kv_value_bytes(memory.kv_types.key),
-                                               backend::kv_value_bytes(memory.kv_types.value));
-  for (const model::Rope& rope : description.ropes)
-    memory.rope_bytes += uint64_t{memory.context} * rope.params.rope_length * sizeof(float);
-  memory.scratch_bytes =
-      cpu::CpuCompute::scratch_bytes(compute_sizes(program, memory.ubatch), memory.threads, kernels) +
-      (placement.groups.empty()
-           ? 0
-           : cpu::ExpertCompute::bytes(compute_sizes(program, memory.ubatch), memory.threads, kernels)) +
-      uint64_t{logits_rows(memory, description.vocabulary)} * description.vocabulary * sizeof(float);
-  choose_load_mode(memory, options.load_mode, HostWeights::interleaved_bytes(program.weights, on_host),
-                   files.file_bytes);
   judge(memory);
   return Plan{std::move(description), std::move(program), std::move(memory), std::move(placement)};
 }

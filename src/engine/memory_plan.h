@@ -28,6 +28,7 @@ struct MemoryPlan {
   uint64_t kv_bytes = 0;
   uint64_t scratch_bytes = 0;  // activations, kernels' scratch, logits
   uint64_t rope_bytes = 0;
+  uint64_t device_bytes = 0;  // of a device whose memory is the host's
   uint64_t usable_bytes = 0;  // what this process may use now
   bool fits = true;
   std::string device;                // its name; empty: the CPU alone
@@ -35,7 +36,7 @@ struct MemoryPlan {
   experts::HardwareProfile profile;  // what the device's plan and the planner start from
   std::string verdict;               // a sentence: that it fits, or what is missing and what would free it
 
-  uint64_t own_bytes() const { return weight_bytes + kv_bytes + scratch_bytes + rope_bytes; }
+  uint64_t own_bytes() const { return weight_bytes + kv_bytes + scratch_bytes + rope_bytes + device_bytes; }
 };
 
 struct Plan {

@@ -51,14 +51,19 @@ bool uniform(const Program& program, const LayerIds& layer, const ExpertLayout& 
 class Placer {
  public:
   Placer(const Program& program, const StepSizes& sizes, const DeviceOptions& options,
-         const experts::HardwareProfile& profile, const backend::Device& device)
-      : program_(program), sizes_(sizes), options_(options), profile_(profile), device_(device) {}
+         const experts::HardwareProfile& profile, const backend::Device& device, uint64_t device_limit)
+      : program_(program),
+        sizes_(sizes),
+        options_(options),
+        profile_(profile),
+        device_(device),
+        device_limit_(device_limit) {}
 
   Result<Placement> run() {
     const uint32_t n = static_cast<uint32_t>(program_.layers.size());
     place_.has_device = true;
-    place_.budget_bytes = device_.info().available_bytes -
-                          std::min(device_.info().available_bytes, reserve_bytes(device_.info()));
+    const uint64_t free = std::min(device_.info().available_bytes, device_limit_);
+    place_.budget_bytes = free - std::min(free, reserve_bytes(device_.info()));
     const uint32_t wanted = options_.layers.value_or(n + 1);
     for (uint32_t layers = std::min(wanted, n);; --layers) {
       put_layers(layers, wanted > n);
@@ -301,6 +306,7 @@ class Placer {
   const DeviceOptions& options_;
   const experts::HardwareProfile& profile_;
   const backend::Device& device_;
+  const uint64_t device_limit_;
   Placement place_;
   std::vector<Moe> moe_;  // of the device, ascending
   uint32_t next_planner_layer_ = 0;
@@ -355,8 +361,9 @@ Placement place_on_cpu(const Program& program) {
 }
 
 Result<Placement> place(const Program& program, const StepSizes& sizes, const DeviceOptions& options,
-                        const experts::HardwareProfile& profile, const backend::Device& device) {
-  return Placer(program, sizes, options, profile, device).run();
+                        const experts::HardwareProfile& profile, const backend::Device& device,
+                        uint64_t device_limit) {
+  return Placer(program, sizes, options, profile, device, device_limit).run();
 }
 
 backend::DeviceSpec device_spec(const Program& program, const Placement& placement, const StepSizes& sizes) {

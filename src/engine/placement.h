@@ -73,10 +73,12 @@ struct StepSizes {
 // All on the CPU.
 Placement place_on_cpu(const Program& program);
 
-// kNoMemory, with the bytes needed and free and what would help, where what was asked for does not fit. Where
-// it was left open, fewer layers and a smaller cache are taken, and the notes say so.
+// `device_limit`: device bytes that may be used at most. kNoMemory, with the bytes needed and free and what
+// would help, where what was asked for does not fit. Where it was left open, fewer layers and a smaller cache
+// are taken, and the notes say so.
 Result<Placement> place(const Program& program, const StepSizes& sizes, const DeviceOptions& options,
-                        const experts::HardwareProfile& profile, const backend::Device& device);
+                        const experts::HardwareProfile& profile, const backend::Device& device,
+                        uint64_t device_limit);
 
 // What the device is told to hold. Ropes are left to the caller.
 backend::DeviceSpec device_spec(const Program& program, const Placement& placement, const StepSizes& sizes);
