@@ -17,6 +17,9 @@ TEST_P(Products, EqualTheDefinition) {
   Random random(17);
   const TensorType type = GetParam();
   for (const uint32_t blocks : {1u, 9u}) {
+    // The device's own integer dot product, slow or not, and what replaces it.
+    integer_dot_ =
+        blocks == 1 ? VulkanOptions::IntegerDot::kNever : VulkanOptions::IntegerDot::kWherePossible;
     const uint32_t cols = some_cols(type, blocks);
     const TestMatrix w = random_matrix(random, type, 37, cols),
                      other = random_matrix(random, type, 16, cols, Scales::kAny);

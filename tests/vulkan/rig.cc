@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "numerics/float_bits.h"
 
@@ -18,12 +19,15 @@ void Rig::SetUp() {
 std::unique_ptr<Device> Rig::open(VulkanOptions::Link link) {
   VulkanOptions options;
   options.link = link;
+  options.integer_dot = integer_dot_;
   options.pipeline_cache = false;
   options.on_validation = [this](std::string_view message) { messages.emplace_back(message); };
-  auto opened = open_vulkan(0, options);
+  const char* number = std::getenv("SPILLWAY_TEST_VULKAN");
+  const auto index = number == nullptr ? 0 : static_cast<uint32_t>(std::strtoul(number, nullptr, 10));
+  auto opened = open_vulkan(index, options);
   if (!opened && opened.error().message.find("validation layer") != std::string::npos) {
     options.on_validation = nullptr;
-    opened = open_vulkan(0, options);
+    opened = open_vulkan(index, options);
   }
   EXPECT_TRUE(opened) << opened.error().message;
   return opened ? std::move(*opened) : nullptr;

@@ -27,8 +27,8 @@ struct AllowedMessage {
 };
 extern const std::vector<AllowedMessage> kAllowedMessages;
 
-// Opens the first device; its messages become failures of the test. Null (with the reason told to gtest)
-// where there is no device.
+// Opens the first device, or that of the number in SPILLWAY_TEST_VULKAN; its messages become failures of the
+// test. Null (with the reason told to gtest) where there is no device.
 class Rig : public testing::Test {
  protected:
   void SetUp() override;
@@ -38,6 +38,7 @@ class Rig : public testing::Test {
   Device& ready(const DeviceSpec& spec, VulkanOptions::Link link = VulkanOptions::Link::kAuto);
   std::unique_ptr<Device> open(VulkanOptions::Link link = VulkanOptions::Link::kAuto);
 
+  VulkanOptions::IntegerDot integer_dot_ = VulkanOptions::IntegerDot::kAuto;
   std::unique_ptr<Device> device_;
   std::vector<std::string> messages;
 };

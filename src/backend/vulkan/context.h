@@ -10,7 +10,7 @@ namespace spillway::vulkan {
 class Context {
  public:
   static Result<std::unique_ptr<Context>> create(std::unique_ptr<Instance> instance, PhysicalDevice physical,
-                                                 VulkanOptions::Link link);
+                                                 const VulkanOptions& options);
   ~Context();
   Context(const Context&) = delete;
 
@@ -21,6 +21,8 @@ class Context {
   VkQueue link_queue() const { return link_queue_; }
   uint32_t link_family() const { return physical_.link_family.value_or(physical_.stream_family); }
   bool link_beside() const { return link_beside_; }  // copies follow the rules of a queue of their own
+
+  bool integer_dot() const { return integer_dot_; }  // products use it
 
   // The first memory type of `allowed` with all of `wanted`, best also with `preferred`. kDevice: only of the
   // heap whose size is the device's memory (a small window into it for the host is a heap of its own).
@@ -36,7 +38,7 @@ class Context {
   VkDevice device_ = nullptr;
   VolkDeviceTable vk_ = {};
   VkQueue stream_queue_ = nullptr, link_queue_ = nullptr;
-  bool link_beside_ = false;
+  bool link_beside_ = false, integer_dot_ = false;
 };
 
 }  // namespace spillway::vulkan

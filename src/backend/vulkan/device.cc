@@ -31,7 +31,7 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(uint32_t index, const VulkanO
   if (index >= devices.size())
     return fail(Error::Kind::kNotFound, "vulkan:{}: there are {} Vulkan devices", index, devices.size());
   SW_ASSIGN(std::unique_ptr<Context> context,
-            Context::create(std::move(instance), std::move(devices[index]), options.link));
+            Context::create(std::move(instance), std::move(devices[index]), options));
   std::unique_ptr<VulkanDevice> self(new VulkanDevice(std::move(context), options));
   SW_TRY(self->create());
   return self;

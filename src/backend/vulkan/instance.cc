@@ -106,12 +106,24 @@ PhysicalDevice describe(VkPhysicalDevice handle, uint32_t index) {
   device.host_import = has_extension(extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   VkPhysicalDeviceExternalMemoryHostPropertiesEXT host_import = {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
+  const bool has_dot = has_extension(extensions, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+  VkPhysicalDeviceShaderIntegerDotProductProperties dot = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES};
+  void* more_properties = nullptr;
+  if (device.host_import) more_properties = &host_import;
+  if (has_dot) {
+    dot.pNext = more_properties;
+    more_properties = &dot;
+  }
   VkPhysicalDeviceVulkan12Properties v12 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES,
-                                            device.host_import ? &host_import : nullptr};
+                                            more_properties};
   VkPhysicalDeviceVulkan11Properties v11 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES, &v12};
   VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &v11};
   vkGetPhysicalDeviceProperties2(handle, &properties);
-  VkPhysicalDeviceVulkan12Features features12 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dot_feature = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
+  VkPhysicalDeviceVulkan12Features features12 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                                                 has_dot ? &dot_feature : nullptr};
   VkPhysicalDeviceFeatures2 features = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &features12};
   vkGetPhysicalDeviceFeatures2(handle, &features);
 
@@ -119,6 +131,9 @@ PhysicalDevice describe(VkPhysicalDevice handle, uint32_t index) {
   device.info.max_allocation_bytes = v11.maxMemoryAllocationSize;
   device.host_import_alignment = host_import.minImportedHostPointerAlignment;
   device.host_query_reset = features12.hostQueryReset == VK_TRUE;
+  device.integer_dot = has_dot && dot_feature.shaderIntegerDotProduct == VK_TRUE;
+  device.fast_integer_dot =
+      device.integer_dot && dot.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
   device.round_to_even = v12.shaderRoundingModeRTEFloat32 == VK_TRUE;
   device.keep_special = v12.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE;
   device.timestamp_ns = basic.limits.timestampPeriod;
@@ -145,6 +160,8 @@ PhysicalDevice describe(VkPhysicalDevice handle, uint32_t index) {
   if (!device.info.copy_queue) notes.push_back("No separate copy queue: copies run between operations.");
   if (!device.host_import)
     notes.push_back("Host memory cannot be imported: copies go through a staging buffer.");
+  if (!device.fast_integer_dot)
+    notes.push_back("No integer dot product in hardware: products take several instructions for it.");
   if (!device.round_to_even)
     notes.push_back("Rounding to nearest even cannot be asked for: the self-test decides.");
   if (!device.keep_special)

@@ -27,9 +27,11 @@ struct PhysicalDevice {
   bool host_query_reset = false;
   bool host_import = false;  // VK_EXT_external_memory_host
   uint64_t host_import_alignment = 0;
-  bool round_to_even = false;  // the shaders can ask for it
-  bool keep_special = false;   // signed zeros, infinities and NaNs likewise
-  uint32_t memory_heap = 0;    // the device's own
+  bool round_to_even = false;     // the shaders can ask for it
+  bool keep_special = false;      // signed zeros, infinities and NaNs likewise
+  bool integer_dot = false;       // VK_KHR_shader_integer_dot_product
+  bool fast_integer_dot = false;  // of four packed signed bytes, in hardware
+  uint32_t memory_heap = 0;       // the device's own
 };
 
 class Instance {

@@ -76,7 +76,8 @@ void VulkanDevice::product(const Product& p, Before before) {
     push.d = address(x.d);
     push.sums = address(x.sums);
   }
-  run(fmt::format("product_{}", spillway::info(p.type).name), {tile}, {groups_x, groups_y}, push, before);
+  run(fmt::format("product_{}{}", form && context_->integer_dot() ? "dot_" : "", spillway::info(p.type).name),
+      {tile}, {groups_x, groups_y}, push, before);
 }
 
 void VulkanDevice::linear(BufferId x, std::span<const Linear> targets) {

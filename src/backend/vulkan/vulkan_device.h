@@ -18,6 +18,9 @@ struct VulkanOptions {
   Link link = Link::kAuto;
   // Called with the messages of the validation layer, which is loaded only when this is set.
   std::function<void(std::string_view)> on_validation;
+  // Whether products use the device's integer dot product: kAuto where it is faster than what replaces it.
+  enum class IntegerDot { kAuto, kNever, kWherePossible };
+  IntegerDot integer_dot = IntegerDot::kAuto;
   bool pipeline_cache = true;  // keep compiled pipelines in ${XDG_CACHE_HOME:-~/.cache}/spillway
 };
 

@@ -35,7 +35,7 @@ void main() {
   precise float low = block_minimum(p.table, base, r) * float(sub_minimum(p.table, base, r, j));
 #endif
   [[unroll]] for (uint k = 0u; k < 4u; ++k) {
-    precise float value = scaled * float(int(byte_in(codes, k)) - BIAS);
+    precise float value = scaled * float(bitfieldExtract(int(codes), int(8u * k), 8) - BIAS);
 #if MINIMA
     value = value + low;
 #endif

@@ -6,7 +6,8 @@
 //
 //   BLOCK_LENGTH, SUB_LENGTH, BIAS, SEGMENTS, BLOCK_BYTES, MINIMA   as numerics::format_traits
 //   block_scale, block_minimum (base, r)          d and dm, flushed
-//   codes4(base, r, w)                            u of values 4w .. 4w+3, a byte each
+//   codes4(base, r, w)                            values 4w .. 4w+3 plus BIAS, a signed byte each: u, or for
+//                                                 the types of bias 128 u - 128, whose BIAS is 0 here
 //   sub_scale, sub_minimum (base, r, j)           sc and m of sub-block j
 
 #if defined(TYPE_F32) || defined(TYPE_F16) || defined(TYPE_BF16)
@@ -68,9 +69,9 @@ uint map4(const uint table[4], uint nibbles) {
   }
   return result;
 }
-// kIq4Values and kMxfp4Values, plus 128.
-const uint kIq4[4] = uint[4](0x3f2d1801u, 0x766a5d4fu, 0xa6998d81u, 0xf1d9c5b5u);
-const uint kMxfp4[4] = uint[4](0x83828180u, 0x8c888684u, 0x7d7e7f80u, 0x74787a7cu);
+// kIq4Values and kMxfp4Values.
+const uint kIq4[4] = uint[4](0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u);
+const uint kMxfp4[4] = uint[4](0x03020100u, 0x0c080604u, 0xfdfeff00u, 0xf4f8fafcu);
 
 #if defined(TYPE_Q4_0) || defined(TYPE_Q4_1) || defined(TYPE_Q5_0) || defined(TYPE_Q5_1) || \
     defined(TYPE_Q8_0) || defined(TYPE_IQ4_NL) || defined(TYPE_MXFP4)
@@ -119,21 +120,21 @@ uint codes4(Words p, uint base, uint r, uint w) {
 }
 
 #elif defined(TYPE_Q8_0)
-#define BIAS 128
+#define BIAS 0
 #define BLOCK_BYTES 34
 #define MINIMA 0
 float block_scale(Words p, uint base, uint r) { return scale_of(p, base, 0u, r); }
-uint codes4(Words p, uint base, uint r, uint w) { return word_of(p, base, 2u, w, r) ^ 0x80808080u; }
+uint codes4(Words p, uint base, uint r, uint w) { return word_of(p, base, 2u, w, r); }
 
 #elif defined(TYPE_IQ4_NL)
-#define BIAS 128
+#define BIAS 0
 #define BLOCK_BYTES 18
 #define MINIMA 0
 float block_scale(Words p, uint base, uint r) { return scale_of(p, base, 0u, r); }
 uint codes4(Words p, uint base, uint r, uint w) { return map4(kIq4, nibbles4(p, base, 2u, w, r)); }
 
 #elif defined(TYPE_MXFP4)
-#define BIAS 128
+#define BIAS 0
 #define BLOCK_BYTES 17
 #define MINIMA 0
 float block_scale(Words p, uint base, uint r) {
@@ -217,7 +218,7 @@ int sub_scale(Words p, uint base, uint r, uint j) {
 
 #elif defined(TYPE_IQ4_XS)
 #define SUB_LENGTH 32
-#define BIAS 128
+#define BIAS 0
 #define BLOCK_BYTES 136
 #define MINIMA 0
 float block_scale(Words p, uint base, uint r) { return scale_of(p, base, 0u, r); }

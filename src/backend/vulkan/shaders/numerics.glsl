@@ -136,11 +136,19 @@ float silu(float x) {
 }
 
 // ---- integers ----
-// The sum of four products of unsigned and signed bytes.
-int dot4(uint u, uint q) {
-  int sum = int(bitfieldExtract(u, 0, 8)) * bitfieldExtract(int(q), 0, 8);
-  sum += int(bitfieldExtract(u, 8, 8)) * bitfieldExtract(int(q), 8, 8);
-  sum += int(bitfieldExtract(u, 16, 8)) * bitfieldExtract(int(q), 16, 8);
-  sum += int(bitfieldExtract(u, 24, 8)) * bitfieldExtract(int(q), 24, 8);
+// The sum of four products of signed bytes, by the device's own instruction where there is one
+// (SPV_KHR_integer_dot_product: OpSDot of packed bytes).
+#ifdef INTEGER_DOT
+#extension GL_EXT_spirv_intrinsics : require
+spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4450)
+int packed_dot(int a, int b, spirv_literal int packed_format);
+int dot4(uint a, uint b) { return packed_dot(int(a), int(b), 0); }
+#else
+int dot4(uint a, uint b) {
+  int sum = bitfieldExtract(int(a), 0, 8) * bitfieldExtract(int(b), 0, 8);
+  sum += bitfieldExtract(int(a), 8, 8) * bitfieldExtract(int(b), 8, 8);
+  sum += bitfieldExtract(int(a), 16, 8) * bitfieldExtract(int(b), 16, 8);
+  sum += bitfieldExtract(int(a), 24, 8) * bitfieldExtract(int(b), 24, 8);
   return sum;
 }
+#endif
