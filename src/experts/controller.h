@@ -51,6 +51,9 @@ struct ControllerReport {
   double watched_us = 0.0;  // all time observed
 };
 
+// For the statistics, whole sentences: what was tried, what it would take (predicted), what is in force.
+std::vector<std::string> describe(const ControllerReport& report);
+
 class Controller {
  public:
   // `first`: the alternative to begin with. Requires: settings as a planner takes them.

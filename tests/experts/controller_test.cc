@@ -85,6 +85,18 @@ TEST(Controller, ReportsWhatItFound) {
   EXPECT_LT(chosen.layer_us, 0.8 * none.layer_us);
   for (const Alternative& alternative : report.alternatives)
     EXPECT_GE(alternative.layer_us, 0.99 * chosen.layer_us);
+
+  const std::vector<std::string> lines = describe(report);
+  ASSERT_GE(lines.size(), 2u);
+  EXPECT_NE(lines[0].find(fmt::format("In force: admission factor {}", chosen.admit)), std::string::npos)
+      << lines[0];
+  EXPECT_NE(lines[0].find(fmt::format("no cache {:.0f}", none.layer_us)), std::string::npos) << lines[0];
+  EXPECT_NE(lines.back().find("Measured / predicted time of layers with"), std::string::npos) << lines.back();
+  ControllerReport fresh;
+  fresh.alternatives = {{.admit = 2.0, .promote = true}};
+  EXPECT_EQ(describe(fresh),
+            std::vector<std::string>{"In force: admission factor 2 with promotions, the default; "
+                                     "nothing was rehearsed yet."});
 }
 
 TEST(Controller, LooksForWhatIsLeftToItOnly) {
