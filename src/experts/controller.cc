@@ -73,7 +73,8 @@ std::vector<Alternative> alternatives_of(const PlannerSettings& settings, bool p
 
 Controller::Controller(const PlannerSettings& settings, std::span<const GroupShape> groups,
                        std::span<const uint32_t> slots, std::span<const uint32_t> ring_slots,
-                       const HardwareProfile& profile) {
+                       const HardwareProfile& profile)
+    : may_give_up_(!settings.cpu_share.is_number()) {
   const bool plain = settings.cpu_share.is_number() || settings.policy.kind == PolicyKind::kB12191;
   report_.alternatives = alternatives_of(settings, plain);
   report_.corrections.fill(1.0);
@@ -181,12 +182,13 @@ void Controller::judge() {
     const double us = rehearsals_[i].us / static_cast<double>(counted_);
     alternative.layer_us = alternative.rehearsed == 0 ? us : 0.5 * (alternative.layer_us + us);
     alternative.rehearsed += counted_;
-    if (alternative.promote && !promotes_) continue;
+    if ((alternative.promote && !promotes_) || (!alternative.cache && !may_give_up_)) continue;
     if (alternative.layer_us < report_.alternatives[best].layer_us) best = i;
   }
   // A cache that saves nothing is none: what it holds may only be in the way.
   const size_t none = report_.alternatives.size() - 1;
-  if (kBetter * report_.alternatives[none].layer_us < report_.alternatives[best].layer_us) best = none;
+  if (may_give_up_ && kBetter * report_.alternatives[none].layer_us < report_.alternatives[best].layer_us)
+    best = none;
   // The present one is among the rehearsed, so the comparison is between like and like.
   const bool better = report_.alternatives[best].layer_us < kBetter * chosen().layer_us;
   if (best == report_.chosen || (!better && best != none)) return;

@@ -86,6 +86,7 @@ class Controller {
   void begin_step(const CostModel& machine);
   void judge();
 
+  const bool may_give_up_;  // a fixed share was asked for, and with it a cache: then no
   ControllerReport report_;
   std::vector<Rehearsal> rehearsals_;  // of the alternatives
   std::vector<uint8_t> sampled_;       // by layer: is rehearsed

@@ -207,8 +207,9 @@ class Exact : public testing::Test {
       EXPECT_EQ(all.uploaded + all.promoted, 0u);
     }
     if (cell.cache == "100%") {
-      EXPECT_EQ(all.evicted, 0u);
+      // With auto a cache that does not pay is given up.
       if (cell.share != "auto") {
+        EXPECT_EQ(all.evicted, 0u);
         EXPECT_GT(all.hits, 0u);
         EXPECT_EQ(all.cpu, 0u) << "the cache holds everything, so nothing is missed once it is full";
       }

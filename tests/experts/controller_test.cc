@@ -112,6 +112,13 @@ TEST(Controller, LooksForWhatIsLeftToItOnly) {
   ASSERT_TRUE(found->report);
   EXPECT_EQ(found->report->probes, 0u);
   for (const Alternative& alternative : found->report->alternatives) EXPECT_FALSE(alternative.promote);
+  // A fixed share keeps its cache even where it does not pay.
+  SimulationSetup never = setup_of(kRegimes[3]);
+  never.settings.cpu_share = Choice::number(0.5);
+  never.settings.promote = Promotion::kAuto;
+  const auto kept = simulate(routes, never);
+  EXPECT_TRUE(kept->report->alternatives[kept->report->chosen].cache);
+  EXPECT_GT(kept->warm.hits, 0u);
   setup.settings = {.admit = Choice::number(3.0), .promote = Promotion::kOn};
   EXPECT_EQ(simulate(routes, setup)->report->alternatives.size(), 2u);  // that, or no cache
 }
