@@ -28,8 +28,8 @@ class NoPeer(Exception):
 
 
 def how_to_install():
-    return ("to install it: npm install --prefix ~/.cache/spillway/peer node-llama-cpp@3.22.1\n"
-            f"or only the part used here: npm install --prefix ~/.cache/spillway/peer {PACKAGE}\n"
+    return (f"to install the part used here: npm install --prefix ~/.cache/spillway/peer {PACKAGE}\n"
+            "or the whole package: npm install --prefix ~/.cache/spillway/peer node-llama-cpp@3.22.1\n"
             "or set SPILLWAY_PEER_LIB to the folder that holds libllama*.so and libggml*.so")
 
 
