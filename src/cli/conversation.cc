@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "text/utf8.h"
+
 namespace spillway::cli {
 
 Conversation::Conversation(engine::Engine& engine, const text::Tokenizer& tokenizer,
@@ -23,6 +25,14 @@ void Conversation::reset() { messages_ = text::Json::array(); }
 
 Result<Answer> Conversation::ask(const std::string& message,
                                  const std::function<bool(const std::string&)>& emit) {
+  for (const auto& [what, given] :
+       {std::pair<const char*, const std::string*>("prompt", &message), {"system message", &system_}})
+    if (const size_t valid = text::utf8_valid_length(*given); valid != given->size())
+      return invalid(
+          "the {} is no valid UTF-8 text (byte {} is 0x{:02X}), and a chat template takes nothing else; "
+          "--no-chat "
+          "continues any bytes",
+          what, valid, static_cast<uint8_t>((*given)[valid]));
   messages_.push_back({{"role", "user"}, {"content", message}});
   auto result = answer(emit);
   if (!result) {

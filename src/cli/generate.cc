@@ -44,11 +44,12 @@ std::string format_figures(const Figures& f) {
   const std::string cached = f.cached_tokens > 0 ? fmt::format(" ({} cached)", f.cached_tokens) : "";
   const uint32_t decoded =
       f.generated_tokens > 0 ? f.generated_tokens - 1 : 0;  // the first comes from the prefill
-  return fmt::format(
-      "measured: prompt {} tokens{} at {:.1f} tok/s, first token after {:.3f} s; generated {} tokens at "
-      "{:.1f} tok/s",
-      f.prompt_tokens, cached, per_second(computed, f.prefill_seconds), f.first_token_seconds,
-      f.generated_tokens, per_second(decoded, f.decode_seconds));
+  std::string text = fmt::format("measured: prompt {} tokens{} at {:.1f} tok/s", f.prompt_tokens, cached,
+                                 per_second(computed, f.prefill_seconds));
+  if (f.generated_tokens > 0) text += fmt::format(", first token after {:.3f} s", f.first_token_seconds);
+  text += fmt::format("; generated {} tokens", f.generated_tokens);
+  if (decoded > 0) text += fmt::format(" at {:.1f} tok/s", per_second(decoded, f.decode_seconds));
+  return text;
 }
 
 Result<Answer> generate(engine::Engine& engine, engine::SequenceId sequence, const text::Tokenizer& tokenizer,

@@ -84,18 +84,22 @@ Result<void> logits(const LogitsFlags& flags, const CLI::App& command) {
   catch_interrupts();
   SW_ASSIGN(const auto engine, load_engine(flags.load, command));
 
-  // Written beside, then renamed: never half a file under the final name.
-  const std::string partial = flags.out + ".partial";
-  const std::unique_ptr<std::FILE, CloseFile> out(std::fopen(partial.c_str(), "wb"));
-  if (!out) return fail(Error::Kind::kIo, "'{}' cannot be written: {}", partial, std::strerror(errno));
+  // Written beside, then renamed: never half a file under the final name. What is no file (a pipe, a device)
+  // is written to as it is, not replaced by one.
   std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(flags.out, error);
+  const bool direct = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+  const std::string path = direct ? flags.out : flags.out + ".partial";
+  std::unique_ptr<std::FILE, CloseFile> out(std::fopen(path.c_str(), "wb"));
+  if (!out) return fail(Error::Kind::kIo, "'{}' cannot be written: {}", path, std::strerror(errno));
   if (auto done = compute(*engine, tokens, flags, out.get()); !done) {
-    std::filesystem::remove(partial, error);
+    if (!direct) std::filesystem::remove(path, error);
     return done;
   }
-  std::filesystem::rename(partial, flags.out, error);
+  out.reset();
+  if (!direct) std::filesystem::rename(path, flags.out, error);
   if (error)
-    return fail(Error::Kind::kIo, "'{}' cannot be renamed to '{}': {}", partial, flags.out, error.message());
+    return fail(Error::Kind::kIo, "'{}' cannot be renamed to '{}': {}", path, flags.out, error.message());
   SW_TRY(write_records(flags.load, *engine));
   if (flags.json)
     fmt::print("{}\n", nlohmann::ordered_json{{"file", flags.out},

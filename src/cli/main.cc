@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <system_error>
 
 #include "cli/arguments.h"
@@ -27,6 +28,13 @@ int main(int argc, char** argv) {
   add_trace(app, exit_code);
 
   std::vector<std::string> arguments = rewrite_arguments(argc, argv);
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
+  if (!arguments.empty() && !arguments[0].starts_with('-') &&
+      std::ranges::find(commands, arguments[0]) == commands.end()) {
+    note(fmt::format("'{}' is no command; there are {}", arguments[0], fmt::join(commands, ", ")));
+    return kExitUsage;
+  }
   std::ranges::reverse(arguments);  // CLI11 takes them from the back
   take_last_of_repeated(app);
   try {

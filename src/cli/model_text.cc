@@ -1,6 +1,8 @@
 #include "cli/model_text.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "base/limits.h"
 
@@ -48,7 +50,8 @@ Result<std::string> read_all(std::FILE* file, const std::string& name, uint64_t 
       return invalid("{} is longer than the limit of {} bytes", name, max_bytes);
     text.append(buffer, n);
   }
-  if (std::ferror(file)) return fail(Error::Kind::kIo, "{} could not be read to its end", name);
+  if (std::ferror(file))
+    return fail(Error::Kind::kIo, "{} could not be read: {}", name, std::strerror(errno));
   return text;
 }
 

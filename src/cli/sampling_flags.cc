@@ -53,7 +53,7 @@ void SamplingFlags::add_to(CLI::App& command) {
   command.add_option("--logit-bias", logit_bias, "TOKEN_ID+BIAS or TOKEN_ID-BIAS; may be repeated")
       ->group(group);
   command.add_option("-s,--seed", seed, "seed; the same seed gives the same text; -1: random")
-      ->check(CLI::Range(int64_t{-1}, INT64_MAX))
+      ->check(CLI::Range(int64_t{-1}, INT64_MAX - 1))  // CLI11 reads what is larger as INT64_MAX
       ->capture_default_str()
       ->group(group);
 }

@@ -171,7 +171,8 @@ Result<Model> open_model(const std::string& path, const OpenHeader& open) {
     } else if (header.error().kind == Error::Kind::kNotFound && paths.size() > 1) {
       missing += fmt::format("{}{}", missing.empty() ? "" : ", ", file);
     } else {
-      return std::unexpected(header.error().in(file));
+      Error error = std::move(header).error();  // one of opening the file names it already
+      return std::unexpected(error.message.starts_with(file) ? error : error.in(file));
     }
   }
   if (!missing.empty())

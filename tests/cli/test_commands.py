@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The commands of the program, from outside: what they print, where, and how they end."""
-import json, os, pathlib, resource, signal, subprocess, unittest
+import json, os, pathlib, resource, signal, stat, subprocess, unittest
 
 import gguf_file as g
 from cli_case import SPILLWAY, Case, make, model
@@ -21,6 +21,8 @@ class Usage(Case):
             self.assertEqual(done.returncode, 2, f"{arguments}: {done.err}")
             self.assertEqual(done.out, "")
             self.assertTrue(done.err)
+        self.assertIn("'fly' is no command; there are run, inspect", self.call("fly").err)
+        self.assertEqual(self.call("run", "-m", path, "-p", "x", "-s", "9" * 20).returncode, 2)
 
     def test_help_and_version(self):
         self.assertIn("run", self.works("--help").out)
@@ -73,7 +75,8 @@ class Run(Case):
             done = self.call("run", "-m", make(), "--temp", "0", "-n", "3", input=text)  # a template needs text
             self.assertEqual(done.returncode, 1 if b"\xff" in text else 0, done.err)
             if done.returncode:
-                self.assertIn("UTF-8", done.err)
+                self.assertIn("the prompt is no valid UTF-8", done.err)
+        self.assertIn("the system message is no", self.fails("byte 1 is 0xFF", "run", "-m", make(), "-sys", b"a\xff".decode(errors="surrogateescape"), "-p", "q").err)
 
     def test_a_prompt_longer_than_the_context(self):
         self.fails(["5000", "512"], "run", "-m", make(), *GREEDY, "-p", "q" * 5000)
@@ -177,6 +180,8 @@ class Run(Case):
         done = self.works("run", "-m", make(), *GREEDY, "-p", "q", "-n", "4")
         self.assertIn("measured: prompt 1 tokens", done.err)
         self.assertNotIn("measured", done.out)
+        for n, end in ((0, "tok/s; generated 0 tokens\n"), (1, "s; generated 1 tokens\n")):  # no rate of nothing
+            self.assertTrue(self.works("run", "-m", make(), *GREEDY, "-p", "q", "-n", n).err.endswith(end))
         self.assertNotIn("measured", self.works("run", "-m", make(), *GREEDY, "-p", "q", "-n", "4", "--no-figures", "--quiet").err)
 
 
@@ -200,6 +205,19 @@ class Output(Case):
                 self.assertEqual(done.returncode, 1, arguments)
                 self.assertIn(b"standard output", done.stderr, arguments)
         self.fails("", "logits", "-m", make(), "--tokens", "1", "-o", "/dev/full/x")
+
+    def test_what_is_no_file_is_written_to_and_not_replaced(self):
+        pipe = self.new_path(".pipe")
+        os.mkfifo(pipe)
+        reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+        self.works("logits", "-m", make(), "--tokens", "1,2", "-o", pipe)
+        self.assertEqual(len(reader.communicate(timeout=60)[0]), 2 * 300 * 4)
+        self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
+        if os.path.exists("/dev/full"):
+            link = self.new_path(".full")  # of the test's own, so that a fault here leaves the device alone
+            os.symlink("/dev/full", link)
+            self.fails("cannot be written", "logits", "-m", make(), "--tokens", "1,2", "-o", link)
+            self.assertTrue(os.path.islink(link))
 
     def test_no_standard_streams(self):
         done = subprocess.run(f"'{SPILLWAY}' inspect -m '{make()}' >&- 2>&-", shell=True, timeout=60)
@@ -306,6 +324,9 @@ class Tokens(Case):
             self.fails(bad, "detokenize", "-m", make(), "--tokens=" + bad)
         self.assertEqual(self.works("tokenize", "-m", make(), "-p", "").out.strip(), "")
         self.works("detokenize", "-m", make(), "--tokens", "")
+        self.works("detokenize", "-m", make(), "--tokens", "[1, 2 3\n4],")
+        for bad in ("1,,2", ",1", "1,2,,", "1, ,2"):
+            self.fails("empty place", "detokenize", "-m", make(), "--tokens", bad)
 
     def test_many_blank_lines(self):
         text = "one" + "\n" * 50000 + "two"
