@@ -4,6 +4,7 @@
 
 #include "host/fixture.h"
 #include "host/random_runner.h"
+#include "numerics/elementary.h"
 #include "vulkan/rig.h"
 
 namespace spillway::vulkan {
@@ -169,6 +170,57 @@ TEST_P(Operations, PinnedMemory) {
   std::ranges::copy(x, reference.compute->buffer_rows(host::kNormed).begin());
   reference.compute->moe(host::kNormed, spec, host::kBranch);
   EXPECT_TRUE(same_bits(reference.rows(host::kBranch), rows));
+}
+
+// An expert larger than the staging memory (16 MiB) arrives in several pieces.
+TEST_P(Operations, LargeExperts) {
+  constexpr uint32_t kWide = 1600;
+  Random random(9);
+  const TestMatrix gate = random_matrix(random, TensorType::kF32, kWide, kWide),
+                   up = random_matrix(random, TensorType::kF32, kWide, kWide),
+                   down = random_matrix(random, TensorType::kF32, kWide, kWide),
+                   router = random_matrix(random, TensorType::kF32, 2, kWide);
+  DeviceSpec spec = small_spec({kWide, kWide}, 1);
+  spec.weights = {router.shape()};
+  spec.pools = {{{gate.shape(), up.shape(), down.shape()}, 1}};
+  spec.layers = {{.on_device = true, .pool = 0, .n_experts = 2}};
+  spec.sizes.experts = 2;
+  spec.sizes.max_experts_used = 1;
+  spec.sizes.expert_width = kWide;
+  const auto& [layout, link] = GetParam();
+  Device& device = ready(spec, link);
+  ASSERT_TRUE(device.upload(0, router.in_file()));
+  const auto matrix = [&](const TestMatrix& m) {
+    return layout == Layout::kFile ? m.in_file() : m.in_groups();
+  };
+  const TestStep step(1);
+  const std::vector<float> x = random.values(kWide);
+  const MoeSpec moe{.routing = {.gating = numerics::Gating::kSoftmaxOfTopK, .n_experts = 2, .n_used = 1},
+                    .router = 0};
+  device.begin(step.step());
+  device.write_buffer(0, x.data());
+  device.route(0, moe, Device::ForHost::kYes);
+  const Point routed = device.mark();
+  ASSERT_TRUE(device.wait(routed));
+  const uint32_t chosen = device.routed().ids[0];
+  const Point arrived = device.copy_expert(0, 0, {matrix(gate), matrix(up), matrix(down)}, routed);
+  device.stream_wait(arrived);
+  const ExpertSlot slot = {chosen, 0};
+  device.experts_in_slots(0, moe, {&slot, 1});
+  device.combine(moe, 1);
+  std::vector<float> got(kWide);
+  device.read_buffer(1, got.data());
+  const auto finished = device.finish();
+  ASSERT_TRUE(finished) << finished.error().message;
+  std::vector<float> hidden = reference_product(gate, x, 1, kWide);
+  const std::vector<float> upper = reference_product(up, x, 1, kWide);
+  cpu::kernels(cpu::InstructionSet::kScalar).silu_mul(hidden.data(), upper.data(), kWide);
+  const std::vector<float> out = reference_product(down, hidden, 1, kWide);
+  std::vector<float> expected(kWide);
+  // The softmax of a single logit: exp(0) times reciprocal(1).
+  const float weight = numerics::exp(0.0f) * numerics::reciprocal(1.0f);
+  cpu::kernels(cpu::InstructionSet::kScalar).add_scaled(expected.data(), out.data(), weight, kWide);
+  EXPECT_TRUE(same_bits(expected, got));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Operations,

@@ -20,6 +20,7 @@ Result<void> VulkanDevice::seal(Lane& lane) {
 
 Result<void> VulkanDevice::flush() {
   SW_TRY(seal(stream_));
+  SW_TRY(seal(link_));  // the begun copy of an expert that is larger than the staging memory
   for (; !sealed_.empty(); sealed_.pop_front()) SW_TRY(sealed_.front()->submit_one());
   return {};
 }
