@@ -18,8 +18,9 @@ void LoadFlags::add_to(CLI::App& command) {
   command
       .add_option(
           "--lm,--load-mode", load_mode,
-          "auto: read where it fits comfortably in memory, else mmap; none: read; mlock: read and lock; mmap")
-      ->check(CLI::IsMember({"auto", "none", "mmap", "mlock"}))
+          "auto: read where it fits comfortably in memory, else mmap; none: read; mlock: read and lock; dio: "
+          "read around the page cache; mmap: use the file where it lies")
+      ->check(CLI::IsMember({"auto", "none", "mmap", "mlock", "dio"}))
       ->capture_default_str()
       ->group(group);
   command.add_option("-c,--ctx-size", context, "positions of the KV cache; 0: the model's, at most 4096")
@@ -90,6 +91,7 @@ Result<engine::Options> LoadFlags::options(const CLI::App& command) const {
   options.load_mode = load_mode == "none"    ? engine::LoadMode::kRead
                       : load_mode == "mmap"  ? engine::LoadMode::kMmap
                       : load_mode == "mlock" ? engine::LoadMode::kMlock
+                      : load_mode == "dio"   ? engine::LoadMode::kDirect
                                              : engine::LoadMode::kAuto;
   SW_ASSIGN(options.device, device.options(command));
   options.kv_types = {.key = kv_type(key_type), .value = kv_type(value_type)};

@@ -1,5 +1,7 @@
 #include "engine/device_load.h"
 
+#include <array>
+
 #include "sys/memory.h"
 
 namespace spillway::engine {
@@ -11,7 +13,11 @@ class Loader {
          const Progress& progress)
       : device_(device), program_(program), host_(host), progress_(progress) {}
 
-  Result<void> map(const ModelFiles& files) {
+  Result<void> open(const ModelFiles& files, LoadMode mode) {
+    if (mode == LoadMode::kDirect) {
+      SW_ASSIGN(direct_, open_direct(files));
+      return {};
+    }
     for (const auto& file : files.files) {
       SW_ASSIGN(sys::MappedFile mapping, sys::MappedFile::open(file->path()));
       mappings_.push_back(std::move(mapping));
@@ -28,7 +34,8 @@ class Loader {
 
     for (backend::WeightId id = 0; id < spec.weights.size(); ++id) {
       if (!spec.weights[id].on_device) continue;
-      SW_TRY(device_.upload(id, matrix(id)));
+      SW_ASSIGN(const backend::Matrix from, matrix(id, 0));
+      SW_TRY(device_.upload(id, from));
       SW_TRY(advance(program_.weights[id].bytes()));
     }
     for (uint32_t l = 0; l < placement.layers.size(); ++l)
@@ -42,9 +49,10 @@ class Loader {
     const auto& experts = program_.layers[layer].experts;
     for (uint32_t e = 0; e < experts.size(); ++e) {
       const uint32_t slot = at.first_slot + e;
-      const backend::ExpertMatrices from{matrix(experts[e].gate), matrix(experts[e].up),
-                                         matrix(experts[e].down)};
-      const backend::Point arrived = device_.copy_expert(at.pool, slot, from, {});
+      SW_ASSIGN(const backend::Matrix gate, matrix(experts[e].gate, 0));
+      SW_ASSIGN(const backend::Matrix up, matrix(experts[e].up, 1));
+      SW_ASSIGN(const backend::Matrix down, matrix(experts[e].down, 2));
+      const backend::Point arrived = device_.copy_expert(at.pool, slot, {gate, up, down}, {});
       SW_TRY(device_.wait(arrived));
       device_.stream_wait(arrived);
       device_.set_slot(layer, e, slot);
@@ -58,14 +66,24 @@ class Loader {
            program_.weights[e.down].bytes();
   }
 
-  backend::Matrix matrix(backend::WeightId id) const {
+  // Read around the page cache, it lies in the buffer of that number until the next call for it.
+  Result<backend::Matrix> matrix(backend::WeightId id, size_t buffer) {
     if (host_[id].data != nullptr) return host_[id];
     const model::Weight& weight = program_.weights[id];
-    return {.type = weight.type,
-            .layout = backend::Layout::kFile,
-            .rows = weight.rows,
-            .cols = weight.cols,
-            .data = mappings_[weight.shard].bytes().data() + weight.offset};
+    backend::Matrix matrix{
+        .type = weight.type, .layout = backend::Layout::kFile, .rows = weight.rows, .cols = weight.cols};
+    if (direct_.empty()) {
+      matrix.data = mappings_[weight.shard].bytes().data() + weight.offset;
+      return matrix;
+    }
+    const uint64_t needed = weight.bytes() + sys::kWindowSlackBytes;
+    if (buffers_[buffer].size() < needed) {
+      SW_ASSIGN(buffers_[buffer], sys::Allocation::create(needed, sys::Pages::kPreferHuge));
+    }
+    SW_ASSIGN(const std::span<const std::byte> bytes,
+              direct_[weight.shard]->read_window(weight.offset, weight.bytes(), buffers_[buffer].bytes()));
+    matrix.data = bytes.data();
+    return matrix;
   }
 
   Result<void> advance(uint64_t bytes) {
@@ -78,7 +96,9 @@ class Loader {
   const Program& program_;
   const std::span<const backend::Matrix> host_;
   const Progress& progress_;
-  std::vector<sys::MappedFile> mappings_;
+  std::vector<sys::MappedFile> mappings_;  // one of the two is empty
+  std::vector<std::unique_ptr<sys::ReadableFile>> direct_;
+  std::array<sys::Allocation, 3> buffers_;  // an expert's matrices are copied together
   uint64_t done_ = 0, total_ = 0;
 };
 
@@ -86,9 +106,9 @@ class Loader {
 
 Result<void> load_device(backend::Device& device, const ModelFiles& files, const Program& program,
                          const Placement& placement, const backend::DeviceSpec& spec,
-                         std::span<const backend::Matrix> host, const Progress& progress) {
+                         std::span<const backend::Matrix> host, LoadMode mode, const Progress& progress) {
   Loader loader(device, program, host, progress);
-  SW_TRY(loader.map(files));
+  SW_TRY(loader.open(files, mode));
   return loader.load(placement, spec);
 }
 

@@ -11,9 +11,10 @@
 namespace spillway::engine {
 
 // Weights that the host holds too are taken from `host` (by WeightId, data null where it has none), the
-// others from the files. `progress` counts bytes on the device. Blocks.
+// others from the files: mapped, or, with the mode kDirect, around the page cache. `progress` counts bytes on
+// the device. Blocks.
 Result<void> load_device(backend::Device& device, const ModelFiles& files, const Program& program,
                          const Placement& placement, const backend::DeviceSpec& spec,
-                         std::span<const backend::Matrix> host, const Progress& progress);
+                         std::span<const backend::Matrix> host, LoadMode mode, const Progress& progress);
 
 }  // namespace spillway::engine

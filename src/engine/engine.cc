@@ -195,7 +195,7 @@ Result<void> Engine::State::start_device(const Progress& progress) {
   backend::DeviceSpec spec = device_spec(program, placement, step_sizes(memory, description));
   for (const RopeTables& tables : ropes) spec.ropes.push_back(tables.view());
   SW_TRY(device.prepare(spec));
-  SW_TRY(load_device(device, files, program, placement, spec, weights.matrices(), progress));
+  SW_TRY(load_device(device, files, program, placement, spec, weights.matrices(), memory.mode, progress));
   if (!placement.groups.empty()) {
     std::vector<uint32_t> slots, ring;
     for (const uint32_t p : placement.group_pool) {

@@ -21,7 +21,8 @@ constexpr double kComfortableShare = 0.8;
 
 uint64_t mib(uint64_t bytes) { return bytes >> 20; }
 
-void choose_load_mode(MemoryPlan& plan, LoadMode asked, uint64_t interleaved_bytes, uint64_t file_bytes) {
+Result<void> choose_load_mode(MemoryPlan& plan, LoadMode asked, uint64_t interleaved_bytes,
+                              const ModelFiles& files) {
   const uint64_t needed = interleaved_bytes + plan.kv_bytes + plan.scratch_bytes + plan.rope_bytes;
   const bool comfortable =
       static_cast<double>(needed) <= kComfortableShare * static_cast<double>(plan.usable_bytes);
@@ -43,9 +44,23 @@ void choose_load_mode(MemoryPlan& plan, LoadMode asked, uint64_t interleaved_byt
     case LoadMode::kMmap:
       plan.mode = asked, plan.mode_reason = "mapped, as asked";
       break;
+    case LoadMode::kDirect: {
+      plan.mode = asked;
+      plan.mode_reason = "read around the page cache into row-interleaved memory, as asked";
+      const auto direct = open_direct(files);
+      if (!direct && direct.error().kind != Error::Kind::kUnsupported) return std::unexpected(direct.error());
+      if (!direct) {
+        plan.mode = LoadMode::kRead;
+        plan.mode_reason = fmt::format(
+            "read into row-interleaved memory through the page cache, since '-lm dio' is refused: {}",
+            direct.error().message);
+      }
+      break;
+    }
   }
   plan.weight_bytes = plan.mode == LoadMode::kMmap ? 0 : interleaved_bytes;
-  plan.mapped_bytes = plan.mode == LoadMode::kMmap ? file_bytes : 0;
+  plan.mapped_bytes = plan.mode == LoadMode::kMmap ? files.file_bytes : 0;
+  return {};
 }
 
 Result<void> choose_threads(MemoryPlan& plan, uint32_t asked) {
@@ -83,9 +98,9 @@ void judge(MemoryPlan& plan) {
 constexpr int kPlacementAttempts = 4;
 
 // The host's part of the plan, given what lies on the device.
-void count_host_bytes(MemoryPlan& memory, const ModelFiles& files, const Options& options,
-                      const model::Description& description, const Program& program,
-                      const Placement& placement) {
+Result<void> count_host_bytes(MemoryPlan& memory, const ModelFiles& files, const Options& options,
+                              const model::Description& description, const Program& program,
+                              const Placement& placement) {
   const cpu::Kernels& kernels = cpu::kernels(memory.set);
   const cpu::ComputeSizes sizes = compute_sizes(program, memory.ubatch);
   const uint64_t positions = ceil_div(memory.context, cpu::kPagePositions) * cpu::kPagePositions;
@@ -102,9 +117,9 @@ void count_host_bytes(MemoryPlan& memory, const ModelFiles& files, const Options
       cpu::CpuCompute::scratch_bytes(sizes, memory.threads, kernels) +
       (placement.groups.empty() ? 0 : cpu::ExpertCompute::bytes(sizes, memory.threads, kernels)) +
       uint64_t{logits_rows(memory, description.vocabulary)} * description.vocabulary * sizeof(float);
-  choose_load_mode(memory, options.load_mode,
-                   HostWeights::interleaved_bytes(program.weights, weights_on_host(program, placement)),
-                   files.file_bytes);
+  return choose_load_mode(
+      memory, options.load_mode,
+      HostWeights::interleaved_bytes(program.weights, weights_on_host(program, placement)), files);
 }
 
 }  // namespace
@@ -119,6 +134,8 @@ const char* load_mode_name(LoadMode mode) {
       return "mmap";
     case LoadMode::kMlock:
       return "mlock";
+    case LoadMode::kDirect:
+      return "dio";
   }
   return "";
 }
@@ -171,7 +188,7 @@ Result<Plan> plan(const ModelFiles& files, const Options& options, const OpenedD
   memory.profile = experts::default_profile();
   Placement placement = place_on_cpu(program);
   if (!opened.device) {
-    count_host_bytes(memory, files, options, description, program, placement);
+    SW_TRY(count_host_bytes(memory, files, options, description, program, placement));
   } else {
     const backend::DeviceInfo& info = opened.device->info();
     memory.device = fmt::format("{} ({})", info.id, info.name);
@@ -179,7 +196,7 @@ Result<Plan> plan(const ModelFiles& files, const Options& options, const OpenedD
     for (int attempt = 0; attempt < kPlacementAttempts; ++attempt) {
       SW_ASSIGN(placement, place(program, step_sizes(memory, description), options.device, memory.profile,
                                  *opened.device, limit));
-      count_host_bytes(memory, files, options, description, program, placement);
+      SW_TRY(count_host_bytes(memory, files, options, description, program, placement));
       if (!info.unified_memory && !info.software) break;
       // One memory for both: the device gets what the host leaves.
       memory.device_bytes = placement.bytes.total();

@@ -20,4 +20,13 @@ Result<ModelFiles> open_model_files(const std::string& path) {
   return result;
 }
 
+Result<std::vector<std::unique_ptr<sys::ReadableFile>>> open_direct(const ModelFiles& files) {
+  std::vector<std::unique_ptr<sys::ReadableFile>> direct;
+  for (const auto& file : files.files) {
+    SW_ASSIGN(auto opened, files.open_direct(file->path()));
+    direct.push_back(std::move(opened));
+  }
+  return direct;
+}
+
 }  // namespace spillway::engine

@@ -14,10 +14,11 @@
 namespace spillway::engine {
 
 enum class LoadMode : uint8_t {
-  kAuto,   // kRead where the weights fit comfortably in this process's memory, else kMmap
-  kRead,   // into memory of our own, row-interleaved
-  kMmap,   // used where the file's pages lie
-  kMlock,  // as kRead, and locked against swapping
+  kAuto,    // kRead where the weights fit comfortably in this process's memory, else kMmap
+  kRead,    // into memory of our own, row-interleaved
+  kMmap,    // used where the file's pages lie
+  kMlock,   // as kRead, and locked against swapping
+  kDirect,  // as kRead, but read around the page cache; kRead where the file system refuses that
 };
 
 // What runs beside the CPU, and how its memory is used. The defaults are those of the flags.

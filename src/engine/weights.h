@@ -40,8 +40,8 @@ class HostWeights {
  private:
   Result<void> map(const ModelFiles& files, std::span<const model::Weight> weights);
   Result<void> read(const ModelFiles& files, std::span<const model::Weight> weights,
-                    const std::vector<bool>& on_host, const cpu::Kernels& kernels, uint32_t threads,
-                    const Progress& progress);
+                    const std::vector<bool>& on_host, LoadMode mode, const cpu::Kernels& kernels,
+                    uint32_t threads, const Progress& progress);
   Result<void> copy_vectors(const ModelFiles& files, std::span<const model::Weight> weights);
 
   std::vector<cpu::Matrix> matrices_;

@@ -12,6 +12,11 @@
 
 namespace spillway::sys {
 
+// The unit of reads around the page cache (sys/direct_file.h): a page, which no disk's logical block exceeds.
+inline constexpr uint64_t kDirectBlockBytes = 4096;
+// What a buffer needs beyond a range, so that whole blocks around it fit.
+inline constexpr uint64_t kWindowSlackBytes = 2 * kDirectBlockBytes;
+
 class ReadableFile {
  public:
   virtual ~ReadableFile() = default;
@@ -21,6 +26,15 @@ class ReadableFile {
   // Fills `to` in full from `offset` on, or fails: past the end of the file, too, also where it has shrunk
   // since. Any number of threads at a time.
   virtual Result<void> read_at(uint64_t offset, std::span<std::byte> to) const = 0;
+
+  // Reads the range to somewhere in `buffer` and returns where. Errors as those of read_at. Requires: the
+  // buffer is aligned to kDirectBlockBytes and has room for the range and kWindowSlackBytes.
+  virtual Result<std::span<const std::byte>> read_window(uint64_t offset, uint64_t bytes,
+                                                         std::span<std::byte> buffer) const {
+    const std::span<std::byte> to = buffer.first(bytes);
+    SW_TRY(read_at(offset, to));
+    return to;
+  }
 
   // Tells the system that the range will be wanted soon. Only a hint.
   virtual void will_need(uint64_t offset, uint64_t bytes) const = 0;

@@ -41,7 +41,7 @@ class Loader {
     for (const Chunk& chunk : chunks_) {
       if (!chunk.item->transform) continue;
       const uint64_t piece = whole_units(options.piece_bytes, chunk.item->unit_bytes);
-      buffer_bytes_ = std::max(buffer_bytes_, std::min(piece, chunk.end - chunk.begin));
+      buffer_bytes_ = std::max(buffer_bytes_, std::min(piece, chunk.end - chunk.begin) + kWindowSlackBytes);
     }
   }
 
@@ -79,9 +79,12 @@ class Loader {
       if (options_.cancel && options_.cancel->load(std::memory_order_relaxed))
         return fail(Error::Kind::kCancelled, "loading was cancelled");
       const uint64_t n = std::min(step, chunk.end - at);
-      const std::span<std::byte> to = item.transform ? buffer.first(n) : std::span(item.to + at, n);
-      SW_TRY(item.file->read_at(item.offset + at, to));
-      if (item.transform) SW_TRY(item.transform(to, at));
+      if (!item.transform) {
+        SW_TRY(item.file->read_at(item.offset + at, std::span(item.to + at, n)));
+        continue;
+      }
+      SW_ASSIGN(const std::span<const std::byte> piece, item.file->read_window(item.offset + at, n, buffer));
+      SW_TRY(item.transform(piece, at));
     }
     return {};
   }

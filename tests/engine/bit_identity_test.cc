@@ -106,9 +106,9 @@ TEST_P(MixTest, ThreadsKernelsAndLoadModes) {
         all_logits(*load_engine(file, {.threads = 1, .context = 64, .kv_types = kv}), tokens);
     for (const float value : reference) ASSERT_TRUE(std::isfinite(value));
     for (const cpu::InstructionSet set : instruction_sets())
-      for (const LoadMode mode : {LoadMode::kRead, LoadMode::kMmap})
+      for (const LoadMode mode : {LoadMode::kRead, LoadMode::kMmap, LoadMode::kDirect})
         for (const uint32_t threads : {1u, 2u, 3u}) {
-          if (kv != kKvTypes[0] && threads != 2) continue;
+          if ((kv != kKvTypes[0] || mode == LoadMode::kDirect) && threads != 2) continue;
           const auto engine = load_engine(file, {.load_mode = mode,
                                                  .threads = threads,
                                                  .context = 64,

@@ -90,7 +90,8 @@ const std::vector<bool> kPin = {true, false};
 const std::vector<uint32_t> kThreads = {1, 2, 3};
 const std::vector<uint32_t> kPieces = {1, 2, 7, 33, 200};
 const std::vector<std::string> kLayers = {"auto", "0", "1", "all but the output"};
-const std::vector<engine::LoadMode> kModes = {engine::LoadMode::kRead, engine::LoadMode::kMmap};
+const std::vector<engine::LoadMode> kModes = {engine::LoadMode::kRead, engine::LoadMode::kMmap,
+                                              engine::LoadMode::kDirect};
 
 std::vector<std::string> devices() {
   std::vector<std::string> names = {"none", "host"};
