@@ -23,7 +23,6 @@ namespace spillway::engine {
 struct Engine::State {
   Options options;
   ModelFiles files;
-  OpenedDevice opened;
   std::unique_ptr<Plan> plan;
   double load_seconds = 0;
   sys::MonotonicClock real_clock;
@@ -44,6 +43,8 @@ struct Engine::State {
   std::vector<std::string> notes;
   AlignedArray<float> logits;  // (logits_rows, vocabulary)
   uint32_t logits_rows = 0;
+  // Ends first: its copies, those of experts that were promoted last too, read the memory above.
+  OpenedDevice opened;
 
   static Result<std::unique_ptr<State>> load(const Options& options, const Progress& progress);
   Result<void> allocate_kv();

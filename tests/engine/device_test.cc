@@ -238,5 +238,23 @@ TEST(DeviceFaults, CancelledCallsAreForgotten) {
   EXPECT_EQ(std::memcmp(rest.data(), expected.data() + 20 * 300, rest.size() * sizeof(float)), 0);
 }
 
+// Promotions may still be under way when the engine ends: the memory that they read must outlive them.
+TEST(DeviceEnd, WhileExpertsAreStillCopied) {
+  ModelSpec spec = kSpec;
+  spec.hidden = spec.expert_width = 256;
+  const ModelFile file(spec);
+  Options options = cached("100%", 0);
+  options.device.planner.cpu_share = experts::Choice::automatic();
+  options.device.planner.promote = experts::Promotion::kOn;
+  const auto tokens = random_tokens(3, 300, 4);
+  uint64_t promoted = 0;
+  for (int i = 0; i < 20; ++i) {
+    const auto engine = load_engine(file, options);
+    ASSERT_TRUE(decode(*engine, engine->open_sequence(), tokens));
+    promoted += counters(*engine).promoted;
+  }
+  EXPECT_GT(promoted, 0u);
+}
+
 }  // namespace
 }  // namespace spillway
