@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "cli/bench_text.h"
 #include "cli/common.h"
+#include "cli/expert_report.h"
 #include "cli/load_flags.h"
 #include "cli/model_text.h"
 #include "cli/progress_bar.h"
@@ -111,19 +112,27 @@ Json series_json(const Series& series, uint32_t tokens) {
 
 void print(const engine::Engine& engine, const BenchFlags& flags, const Measured& m,
            uint64_t bytes_per_token) {
-  const double read = m.decode.mean() * static_cast<double>(bytes_per_token);
-  fmt::print("{}\n\n", describe_load(engine));
+  const bool cpu_alone = engine.device() == nullptr;
+  fmt::print("{}\n", describe_load(engine));
+  if (!cpu_alone)
+    fmt::print("{}\n", describe_placement(engine.memory(), engine.placement(), *engine.device()));
+  fmt::print("\n");
   fmt::print("all measured, {} repetitions, prompts are real text\n", flags.repetitions);
   if (flags.prompt > 0)
     fmt::print("  prefill {:>5} tokens   {:>8.1f} ± {:.1f} tok/s\n", flags.prompt, m.prefill.mean(),
                m.prefill.deviation());
-  if (flags.generate > 0)
-    fmt::print(
-        "  decode  {:>5} tokens   {:>8.1f} ± {:.1f} tok/s   {:.1f} GB/s of weights = {:.0f} % of the {:.1f} "
-        "GB/s that this "
-        "machine reads with {} threads\n",
-        flags.generate, m.decode.mean(), m.decode.deviation(), read * 1e-9, 100 * read / m.bandwidth,
-        m.bandwidth * 1e-9, engine.memory().threads);
+  if (flags.generate > 0) {
+    fmt::print("  decode  {:>5} tokens   {:>8.1f} ± {:.1f} tok/s", flags.generate, m.decode.mean(),
+               m.decode.deviation());
+    // With a device, which memory the weights were read from differs from expert to expert.
+    const double read = m.decode.mean() * static_cast<double>(bytes_per_token);
+    if (cpu_alone)
+      fmt::print(
+          "   {:.1f} GB/s of weights = {:.0f} % of the {:.1f} GB/s that this machine reads with {} threads",
+          read * 1e-9, 100 * read / m.bandwidth, m.bandwidth * 1e-9, engine.memory().threads);
+    fmt::print("\n");
+  }
+  fmt::print("{}", counters_text(engine.expert_stats()));
 }
 
 Result<void> bench(const BenchFlags& flags, const CLI::App& command) {
@@ -148,24 +157,30 @@ Result<void> bench(const BenchFlags& flags, const CLI::App& command) {
     return {};
   }
   const engine::MemoryPlan& plan = engine->memory();
-  const double read = m.decode.mean() * static_cast<double>(bytes_per_token);
-  fmt::print("{}\n", Json{{"label", "measured"},
-                          {"model", engine->description().name},
-                          {"settings",
-                           {{"threads", plan.threads},
-                            {"context", plan.context},
-                            {"ubatch", plan.ubatch},
-                            {"load_mode", engine::load_mode_name(plan.mode)},
-                            {"kernels", plan.instruction_set},
-                            {"key_type", backend::kv_type_name(plan.kv_types.key)},
-                            {"value_type", backend::kv_type_name(plan.kv_types.value)}}},
-                          {"prefill", series_json(m.prefill, flags.prompt)},
-                          {"decode", series_json(m.decode, flags.generate)},
-                          {"weights_read_per_token_bytes", bytes_per_token},
-                          {"memory_read_bytes_s", m.bandwidth},
-                          {"decode_fraction_of_read_bandwidth", read / m.bandwidth},
-                          {"load_s", engine->load_seconds()}}
-                         .dump(2));
+  Json json{{"label", "measured"},
+            {"model", engine->description().name},
+            {"settings",
+             {{"threads", plan.threads},
+              {"context", plan.context},
+              {"ubatch", plan.ubatch},
+              {"load_mode", engine::load_mode_name(plan.mode)},
+              {"kernels", plan.instruction_set},
+              {"key_type", backend::kv_type_name(plan.kv_types.key)},
+              {"value_type", backend::kv_type_name(plan.kv_types.value)},
+              {"device", engine->device() ? engine->device()->id : "none"}}},
+            {"prefill", series_json(m.prefill, flags.prompt)},
+            {"decode", series_json(m.decode, flags.generate)},
+            {"weights_read_per_token_bytes", bytes_per_token},
+            {"memory_read_bytes_s", m.bandwidth}};
+  if (engine->device() == nullptr) {
+    json["decode_fraction_of_read_bandwidth"] =
+        m.decode.mean() * static_cast<double>(bytes_per_token) / m.bandwidth;
+  } else {
+    json["experts"] = experts_json(engine->expert_stats());
+    json["placement"] = placement_json(plan, engine->placement(), *engine->device());
+  }
+  json["load_s"] = engine->load_seconds();
+  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   return {};
 }
 

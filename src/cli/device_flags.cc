@@ -21,6 +21,17 @@ constexpr const char* kDeviceOnly[] = {"-ngl",
                                        "--no-host",
                                        "--on-device-loss"};
 
+constexpr uint64_t kMostHostDeviceMib = uint64_t{64} << 20;  // 64 TiB: what a process can address
+
+// Of these, what needs a cache.
+constexpr const char* kCacheOnly[] = {"--moe-cache-policy", "--moe-cache-half-life", "--moe-cache-admit",
+                                      "--moe-promote"};
+
+// Whether a flag was given, by its name as people write it.
+bool given(const CLI::App& command, const std::string& name) {
+  return command.count(name.starts_with("--") ? name : "-" + name) > 0;
+}
+
 Result<std::optional<uint32_t>> layer_count(std::string_view text) {
   if (text == "auto") return std::nullopt;
   if (text == "all") return limits::kMaxLayers + 1;
@@ -40,6 +51,17 @@ Result<experts::Choice> parse_choice(std::string_view flag, std::string_view tex
   if (error != std::errc() || end != text.data() + text.size() || !(value >= low && value <= high))
     return invalid("{} {}: auto or a number from {} to {} is needed", flag, text, low, high);
   return experts::Choice::number(value);
+}
+
+Result<void> check_half_life(double tokens) {
+  if (tokens > 0 && tokens < 1) return invalid("--moe-cache-half-life {}: 0, or at least 1 token", tokens);
+  return {};
+}
+
+Result<engine::CacheSize> parse_cache(std::string_view flag, std::string_view text) {
+  auto size = engine::parse_cache_size(text);
+  if (!size) return std::unexpected(size.error().in(flag));
+  return size;
 }
 
 experts::Promotion parse_promotion(std::string_view text) {
@@ -80,6 +102,7 @@ void DeviceFlags::add_to(CLI::App& command) {
       ->capture_default_str()
       ->group(group);
   command.add_option("--host-device-mib", host_device_mib, "memory of the device 'host'; 0: what is free")
+      ->check(CLI::Range(uint64_t{0}, kMostHostDeviceMib))
       ->capture_default_str()
       ->group(group);
 
@@ -107,7 +130,7 @@ void DeviceFlags::add_to(CLI::App& command) {
   command
       .add_option("--moe-cache-half-life", half_life,
                   "tokens after which a use counts half; 0: the policy's own")
-      ->check(CLI::Range(0.0, 1e9))
+      ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str()
       ->group(experts);
   command
@@ -134,25 +157,23 @@ void DeviceFlags::add_to(CLI::App& command) {
 }
 
 Result<engine::DeviceOptions> DeviceFlags::options(const CLI::App& command) const {
-  const auto given = [&](const char* name) { return command.count(name) > 0; };
   engine::DeviceOptions options{.device = device,
                                 .experts_on_host = experts_on_host,
                                 .pin = !no_host,
                                 .continue_on_host = on_loss == "host"};
   options.host.memory_bytes = host_device_mib << 20;
   SW_ASSIGN(options.layers, layer_count(layers));
-  if (given("--ncmoe")) options.layers_with_host_experts = layers_with_host_experts;
-  SW_ASSIGN(options.cache, engine::parse_cache_size(cache));
+  if (given(command, "-ncmoe")) options.layers_with_host_experts = layers_with_host_experts;
+  SW_ASSIGN(options.cache, parse_cache("--moe-cache-mib", cache));
   experts::PlannerSettings& planner = options.planner;
   SW_ASSIGN(planner.policy.kind, experts::parse_policy(policy));
-  if (half_life > 0 && half_life < 1)
-    return invalid("--moe-cache-half-life {}: 0, or at least 1 token", half_life);
+  SW_TRY(check_half_life(half_life));
   planner.policy.half_life = half_life;
   SW_ASSIGN(planner.cpu_share, parse_choice("--moe-cache-cpu-share", share, 0, 1));
-  if (given("--moe-cache-admit")) {
+  if (given(command, "--moe-cache-admit")) {
     SW_ASSIGN(planner.admit, parse_choice("--moe-cache-admit", admit, 0, 1000));
   }
-  if (given("--moe-promote")) planner.promote = parse_promotion(promote);
+  if (given(command, "--moe-promote")) planner.promote = parse_promotion(promote);
   planner.explore = explore == "on";
   return options;
 }
@@ -160,8 +181,29 @@ Result<engine::DeviceOptions> DeviceFlags::options(const CLI::App& command) cons
 std::vector<std::string> DeviceFlags::without_device(const CLI::App& command) const {
   std::vector<std::string> words;
   for (const std::string name : kDeviceOnly)
-    if (command.count(name.starts_with("--") ? name : "-" + name) > 0)
-      words.push_back(fmt::format("{} has no effect: the CPU runs alone", name));
+    if (given(command, name)) words.push_back(fmt::format("{} has no effect: the CPU runs alone", name));
+  return words;
+}
+
+std::vector<std::string> DeviceFlags::without_use(const CLI::App& command,
+                                                  const engine::Placement& placement) const {
+  std::vector<std::string> words;
+  if (given(command, "-cmoe") && given(command, "-ncmoe"))
+    words.push_back("-ncmoe has no effect beside -cmoe: the experts of all layers stay in host memory");
+  if (given(command, "--host-device-mib") && device != "host")
+    words.push_back("--host-device-mib has no effect: it is for '--device host'");
+  const bool planned = placement.n_planned_layers() > 0;
+  std::string why;
+  if (!planned)
+    why = placement.n_resident_layers() > 0 ? "the experts of all layers on the device are resident there"
+                                            : "no layer with experts lies on the device";
+  else if (placement.cache_bytes() == 0)
+    why = "there is no cache";
+  if (why.empty()) return words;
+  for (const std::string name : kCacheOnly)
+    if (given(command, name)) words.push_back(fmt::format("{} has no effect: {}", name, why));
+  if (!planned && given(command, "--moe-cache-cpu-share"))
+    words.push_back(fmt::format("--moe-cache-cpu-share has no effect: {}", why));
   return words;
 }
 

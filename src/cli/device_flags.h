@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/options.h"
+#include "engine/placement.h"
 
 namespace spillway::cli {
 
@@ -26,12 +26,18 @@ struct DeviceFlags {
   void add_to(CLI::App& command);
   Result<engine::DeviceOptions> options(const CLI::App& command) const;
 
-  // Words about flags that were given and have nothing to do without a device.
+  // A sentence about each flag that was given and has nothing to do: without a device, or with this
+  // placement.
   std::vector<std::string> without_device(const CLI::App& command) const;
+  std::vector<std::string> without_use(const CLI::App& command, const engine::Placement& placement) const;
 };
 
 // "auto", or a number within [low, high]; the error names the flag.
 Result<experts::Choice> parse_choice(std::string_view flag, std::string_view text, double low, double high);
+// As engine::parse_cache_size(); the error names the flag.
+Result<engine::CacheSize> parse_cache(std::string_view flag, std::string_view text);
+// 0 (the policy's own), or at least a token; the error names the flag.
+Result<void> check_half_life(double tokens);
 // "on", "off", "auto"
 experts::Promotion parse_promotion(std::string_view text);
 

@@ -78,7 +78,7 @@ Counters sum(const experts::LayerCounters& counters) {
   return all;
 }
 
-std::string counters_text(std::string_view name, const Counters& c) {
+std::string counters_line(std::string_view name, const Counters& c) {
   return fmt::format(
       "  {:<5} {} hits, {} misses ({:.1f} % hits): {} on the CPU, {} uploaded, {} passed through, {} joined; "
       "{} "
@@ -162,10 +162,14 @@ std::string expert_text(const engine::Engine& engine) {
   const engine::ExpertStats stats = engine.expert_stats();
   std::string text = describe_placement(engine.memory(), engine.placement(), *engine.device());
   for (const std::string& note : engine.notes()) text += "\nnote: " + note;
-  if (sum(stats.total).plans == 0) return text + "\n";
-  text += "\nexperts, measured:\n" + counters_text("cold", stats.total.cold) + "\n" +
-          counters_text("warm", stats.total.warm) + "\n";
+  return text + "\n" + counters_text(stats);
+}
+
+std::string counters_text(const engine::ExpertStats& stats) {
   const Counters all = sum(stats.total);
+  if (all.plans == 0) return "";
+  std::string text = "experts, measured:\n" + counters_line("cold", stats.total.cold) + "\n" +
+                     counters_line("warm", stats.total.warm) + "\n";
   const auto total = static_cast<double>(all.total_ns);
   text += fmt::format(
       "  {} waits, {:.1f} ms in all; expert parts of the layers {:.1f} ms, of these device {:.0f} %, link "
@@ -176,6 +180,22 @@ std::string expert_text(const engine::Engine& engine) {
       percent(static_cast<double>(all.cpu_ns), total), stats.pinned_bytes >> 20,
       stats.host_expert_bytes >> 20);
   return text;
+}
+
+Json experts_json(const engine::ExpertStats& stats) {
+  const auto flat = [](const Counters& counters) {
+    const Json json = counters_json(counters);
+    Json one = json["experts"];
+    for (const char* name : {"bytes", "time_us"}) one[name] = json[name];
+    return one;
+  };
+  Json json = flat(sum(stats.total));
+  json["time_us"]["waiting"] = stats.times.wait_ns / 1000;
+  json["time_us"]["planning"] = stats.times.plan_ns / 1000;
+  json["waits"] = {{"count", stats.times.waits}, {"us", stats.times.wait_ns / 1000}};
+  json["cold"] = flat(stats.total.cold);
+  json["warm"] = flat(stats.total.warm);
+  return json;
 }
 
 Json expert_stats_json(const engine::Engine& engine) {

@@ -18,7 +18,11 @@ nlohmann::ordered_json placement_json(const engine::MemoryPlan& memory, const en
 // One line for the end of a run, several for /stats. Empty where no expert was planned.
 std::string expert_line(const engine::ExpertStats& stats);
 std::string expert_text(const engine::Engine& engine);
+// The counts and times alone, cold and warm apart: several lines that end with a line break. Empty likewise.
+std::string counters_text(const engine::ExpertStats& stats);
 // --stats-json: stable names, documented in docs/expert-cache.md.
 nlohmann::ordered_json expert_stats_json(const engine::Engine& engine);
+// Of these: "experts" with the "bytes", "waits" and "time_us" in it, and "cold" and "warm" of the same form.
+nlohmann::ordered_json experts_json(const engine::ExpertStats& stats);
 
 }  // namespace spillway::cli

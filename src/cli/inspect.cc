@@ -253,9 +253,13 @@ Result<void> inspect(const InspectFlags& flags, const CLI::App& command) {
   if (opened.device) {
     fmt::print("\nOn the device (planned)\n{}\n",
                describe_placement(plan->memory, plan->placement, opened.device->info()));
-    for (const std::string& note : plan->placement.notes) fmt::print("note: {}\n", note);
+    for (const std::string& words : plan->placement.notes) fmt::print("note: {}\n", words);
+    for (const std::string& words : flags.load.device.without_use(command, plan->placement))
+      fmt::print("note: {}\n", words);
   } else {
     fmt::print("  device     none: {}\n", plan->memory.device_reason);
+    for (const std::string& words : flags.load.device.without_device(command))
+      fmt::print("note: {}\n", words);
   }
   const auto& unused = plan->description.unused_tensors;
   if (!unused.empty())

@@ -130,8 +130,10 @@ Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, cons
   if (!engine) return engine;
   note_unused_tensors((*engine)->description());
   if (!flags.timeline_file.empty()) (*engine)->record_timeline();
-  if ((*engine)->device() == nullptr)
-    for (const std::string& word : flags.device.without_device(command)) note(word);
+  const auto unused = (*engine)->device() == nullptr
+                          ? flags.device.without_device(command)
+                          : flags.device.without_use(command, (*engine)->placement());
+  for (const std::string& word : unused) note(word);
   for (const std::string& word : (*engine)->notes()) note(word);
   if (!flags.quiet) {
     say(dim(describe_load(**engine)));

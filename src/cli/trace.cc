@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/limits.h"
@@ -51,9 +52,15 @@ Result<void> record(RecordFlags& flags, const CLI::App& command) {
     tokens.resize(wanted);
   }
 
+  // Under another name until it is whole; removed again where it isn't.
   const std::string partial = flags.out + ".partial";
+  const auto removed = [](const std::string* path) {
+    std::error_code ignored;
+    std::filesystem::remove(*path, ignored);
+  };
   std::ofstream out(partial, std::ios::binary);
   if (!out) return fail(Error::Kind::kIo, "'{}' cannot be written: {}", partial, std::strerror(errno));
+  const std::unique_ptr<const std::string, decltype(removed)> cleanup(&partial, removed);
   const std::string source = fmt::format(
       "{}; {}; device {}",
       engine->description().name.empty() ? engine->description().family : engine->description().name,
@@ -195,8 +202,11 @@ struct ReplayFlags {
 Result<experts::SimulationSetup> replay_setup(const ReplayFlags& flags, const experts::Trace& trace) {
   experts::SimulationSetup setup = experts::setup_of(trace.head);
   if (!flags.policy.empty()) {
-    SW_ASSIGN(setup.settings.policy.kind, experts::parse_policy(flags.policy));
+    const auto policy = experts::parse_policy(flags.policy);
+    if (!policy) return std::unexpected(policy.error().in("--moe-cache-policy"));
+    setup.settings.policy.kind = *policy;
   }
+  SW_TRY(check_half_life(flags.half_life));
   if (flags.half_life > 0) setup.settings.policy.half_life = flags.half_life;
   if (!flags.share.empty()) {
     SW_ASSIGN(setup.settings.cpu_share, parse_choice("--moe-cache-cpu-share", flags.share, 0, 1));
@@ -206,7 +216,7 @@ Result<experts::SimulationSetup> replay_setup(const ReplayFlags& flags, const ex
   }
   if (!flags.promote.empty()) setup.settings.promote = parse_promotion(flags.promote);
   if (!flags.cache.empty()) {
-    SW_ASSIGN(const engine::CacheSize size, engine::parse_cache_size(flags.cache));
+    SW_ASSIGN(const engine::CacheSize size, parse_cache("--moe-cache-mib", flags.cache));
     if (size.unit == engine::CacheSize::Unit::kAuto)
       return invalid(
           "--moe-cache-mib auto: a replay has no device to fill; give MiB, a share (25%) or experts (64s)");
@@ -221,7 +231,9 @@ Result<experts::SimulationSetup> replay_setup(const ReplayFlags& flags, const ex
         static_cast<double>(bytes);
   }
   if (!flags.machine.empty()) {
-    SW_ASSIGN(setup.machine, experts::find_machine(flags.machine));
+    auto machine = experts::find_machine(flags.machine);
+    if (!machine) return std::unexpected(machine.error().in("--machine " + flags.machine));
+    setup.machine = *std::move(machine);
     setup.step_us.reset();
   }
   if (flags.expert_bytes > 0) setup.expert_bytes = flags.expert_bytes;
@@ -307,7 +319,7 @@ void add_replay_options(CLI::App& command, ReplayFlags& flags) {
   command.add_option("--moe-cache-cpu-share", flags.share, "another share: 0 to 1, or auto");
   command.add_option("--moe-cache-policy", flags.policy, "another policy: crf, lru, static, b12191");
   command.add_option("--moe-cache-half-life", flags.half_life, "another half-life, in tokens")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(CLI::Range(0.0, 1e6));
   command.add_option("--moe-cache-admit", flags.admit, "another admission factor, or auto");
   command.add_option("--moe-promote", flags.promote, "on, off or auto")
       ->check(CLI::IsMember({"on", "off", "auto"}));

@@ -104,7 +104,7 @@ Result<int> verify(const VerifyFlags& flags, const CLI::App& command) {
   for (const Setting& setting : kSettings) {
     engine::Options tried = options;
     tried.device.experts_on_host = setting.on_host;
-    SW_ASSIGN(tried.device.cache, engine::parse_cache_size(setting.cache));
+    SW_ASSIGN(tried.device.cache, parse_cache("cache", setting.cache));
     SW_ASSIGN(tried.device.planner.policy.kind, experts::parse_policy(setting.policy));
     SW_ASSIGN(tried.device.planner.cpu_share, parse_choice("share", setting.share, 0, 1));
     tried.device.planner.promote = parse_promotion(setting.promote);

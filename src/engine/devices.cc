@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "backend/self_test.h"
 #include "backend/vulkan/vulkan_device.h"
 
 namespace spillway::engine {
@@ -43,18 +44,25 @@ Result<OpenedDevice> open_device(const DeviceOptions& options) {
                                      : "the only Vulkan devices are software, slower than the CPU itself"};
   }
   if (!name.starts_with("vulkan"))
-    return invalid("there is no device '{}'; there are: {}", name, known_devices());
+    return invalid("--device {}: there is no such device; there are: {}", name, known_devices());
   uint32_t index = 0;
   if (name != "vulkan") {
     const char* begin = name.data() + std::string_view("vulkan:").size();
     const char* end = name.data() + name.size();
     if (!name.starts_with("vulkan:") || std::from_chars(begin, end, index).ptr != end || begin == end)
-      return invalid("'{}' names no device; there are: {}", name, known_devices());
+      return invalid("--device {}: it names no device; there are: {}", name, known_devices());
   }
   if (index >= devices.size())
-    return fail(Error::Kind::kNotFound, "there is no Vulkan device {}; there are: {}", index,
+    return fail(Error::Kind::kNotFound, "--device {}: there is no such device; there are: {}", name,
                 known_devices());
   return open_vulkan_device(index, "as asked");
+}
+
+Result<std::vector<std::string>> self_test(const DeviceOptions& options, std::vector<TensorType> types,
+                                           backend::KvTypes kv_types) {
+  SW_ASSIGN(const OpenedDevice opened, open_device(options));
+  if (!opened.device) return std::vector<std::string>();
+  return backend::self_test(*opened.device, {.types = std::move(types), .kv_types = kv_types});
 }
 
 }  // namespace spillway::engine

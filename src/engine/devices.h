@@ -23,4 +23,9 @@ struct OpenedDevice {
 // or none. A device that was named and isn't there is an error that lists those that are.
 Result<OpenedDevice> open_device(const DeviceOptions& options);
 
+// Runs the self-test (backend/self_test.h) on the device that open_device() gives, opened for this alone.
+// What came out otherwise than defined, a sentence each; empty where all is well or there is no device.
+Result<std::vector<std::string>> self_test(const DeviceOptions& options, std::vector<TensorType> types,
+                                           backend::KvTypes kv_types);
+
 }  // namespace spillway::engine

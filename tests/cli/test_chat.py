@@ -79,6 +79,23 @@ class Chat(Case):
         t.say("/quit\n")
         self.assertEqual(t.end(), 0)
 
+    def test_statistics_of_a_device(self):
+        t = self.open("-n", "8", "--device", "host", "-cmoe", "--moe-cache-mib", "50%")
+        self.assertIn("expert cache: ", self.greeting)
+        t.say("/stats\n")  # before anything ran: what is in force
+        shown = t.until(r"context: 0 of 4096")
+        self.assertIn("device host", shown)
+        self.assertIn("4 of 8 experts", shown)
+        self.assertNotIn("warm", shown)
+        t.say("hello\n")
+        self.assertRegex(t.until("experts: .*waits of|measured: prompt .*tok/s"), "generated|experts")
+        t.say("/stats\n")
+        shown = t.until(r"context: \d+ of 4096")
+        for words in ("device host", "expert cache: ", "cold", "warm", "% hits", "waits", "pinned"):
+            self.assertIn(words, shown)
+        t.say("/quit\n")
+        self.assertEqual(t.end(), 0)
+
     def test_settings(self):
         t = self.open("-n", "4")
         t.say("/set temp 0.5\n")
