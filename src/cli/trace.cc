@@ -323,7 +323,9 @@ void add_replay_options(CLI::App& command, ReplayFlags& flags) {
   command.add_option("--moe-cache-admit", flags.admit, "another admission factor, or auto");
   command.add_option("--moe-promote", flags.promote, "on, off or auto")
       ->check(CLI::IsMember({"on", "off", "auto"}));
-  command.add_option("--expert-bytes", flags.expert_bytes, "replay with experts of this size");
+  constexpr uint64_t kMostExpertBytes = uint64_t{1} << 40;
+  command.add_option("--expert-bytes", flags.expert_bytes, "replay with experts of this size")
+      ->check(CLI::Range(uint64_t{1}, kMostExpertBytes));
   command.add_option("--as-model", flags.model,
                      "replay with the expert and dense sizes of a published model");
   command.add_flag("--json", flags.json, "print JSON");
