@@ -121,8 +121,9 @@ void print_plan(const engine::MemoryPlan& plan) {
   fmt::print("  KV cache   {} for {} positions\n", format_bytes(plan.kv_bytes), plan.context);
   fmt::print("  scratch    {} for micro-batches of {}; rope tables {}\n", format_bytes(plan.scratch_bytes),
              plan.ubatch, format_bytes(plan.rope_bytes));
-  fmt::print("  sum        {} of {} usable\n", format_bytes(plan.own_bytes()),
-             format_bytes(plan.usable_bytes));
+  fmt::print(
+      "  sum        {} of {} usable{}\n", format_bytes(plan.own_bytes()), format_bytes(plan.usable_bytes),
+      plan.device_bytes ? fmt::format(", {} of it the device's", format_bytes(plan.device_bytes)) : "");
   fmt::print("  compute    CPU, {} threads ({}), {} kernels\n", plan.threads, plan.threads_reason,
              plan.instruction_set);
   fmt::print("  {}\n", plan.verdict);

@@ -27,6 +27,12 @@ inline double power_of_half(uint64_t n) {
   return value;
 }
 
+// The nearest integer, halves up. Requires: 0 <= x < 2^63.
+inline uint64_t round_up_half(double x) {
+  const auto whole = static_cast<uint64_t>(x);
+  return whole + (x - static_cast<double>(whole) >= 0.5 ? 1 : 0);
+}
+
 // The largest i with 2^i <= n. Requires: n > 0.
 inline uint32_t floor_log2(uint64_t n) { return 63u - static_cast<uint32_t>(__builtin_clzll(n)); }
 

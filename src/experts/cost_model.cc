@@ -26,7 +26,7 @@ uint32_t bucket_of(uint32_t tokens) { return std::min(16u, floor_log2(std::max(t
 
 double us(uint64_t ns) { return static_cast<double>(ns) / 1000.0; }
 // At most 31 years, so that sums stay within 64 bits.
-uint64_t ns(double us) { return static_cast<uint64_t>(std::clamp(us, 0.0, 1e15) * 1000.0 + 0.5); }
+uint64_t ns(double us) { return round_up_half(std::clamp(us, 0.0, 1e15) * 1000.0); }
 
 }  // namespace
 

@@ -4,13 +4,15 @@
 
 #include <cstdint>
 
+#include "experts/arithmetic.h"
+
 namespace spillway {
 namespace experts {
 
 class CpuShare {
  public:
   // Requires: 0 <= share <= 1.
-  explicit CpuShare(double share) : parts_(static_cast<uint64_t>(share * kWhole + 0.5)) {}
+  explicit CpuShare(double share) : parts_(round_up_half(share * kWhole)) {}
 
   // How many of these misses the CPU computes.
   uint32_t take(uint32_t misses) {

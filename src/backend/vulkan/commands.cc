@@ -13,8 +13,8 @@ class Reader {
   template <class T>
   T value() {
     T value;
-    std::memcpy(&value, rest_.data(), sizeof value);
-    rest_.remove_prefix(sizeof value);
+    std::memcpy(&value, rest_.data(), sizeof(T));
+    rest_.remove_prefix(sizeof(T));
     return value;
   }
   std::string_view take(size_t n) {

@@ -57,7 +57,7 @@ class CommandList {
   template <class T>
   void append_value(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(T));
   }
   std::string bytes_;
 };

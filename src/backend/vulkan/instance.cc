@@ -228,6 +228,7 @@ std::vector<PhysicalDevice> Instance::devices() const {
   std::vector<VkPhysicalDevice> handles(n);
   if (vkEnumeratePhysicalDevices(instance_, &n, handles.data()) < 0) return {};
   std::vector<PhysicalDevice> devices;
+  devices.reserve(n);
   for (uint32_t i = 0; i < n; ++i) devices.push_back(describe(handles[i], i));
   return devices;
 }

@@ -65,6 +65,7 @@ Result<VkPipeline> Pipelines::get(std::string_view shader, std::vector<uint32_t>
   SW_TRY(check(context_.vk().vkCreateShaderModule(context_.device(), &module_info, nullptr, &module),
                fmt::format("load shader '{}'", shader)));
   std::vector<VkSpecializationMapEntry> entries;
+  entries.reserve(key.second.size());
   for (uint32_t i = 0; i < key.second.size(); ++i) entries.push_back({i, i * 4, 4});
   const VkSpecializationInfo special = {.mapEntryCount = static_cast<uint32_t>(entries.size()),
                                         .pMapEntries = entries.data(),
