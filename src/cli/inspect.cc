@@ -133,10 +133,12 @@ void print_model(const engine::ModelFiles& files, const model::Description& m, c
                  const Json& text) {
   fmt::print("{} ({}), GGUF, {} file{}, {}\n", m.name.empty() ? "unnamed model" : m.name, m.family,
              files.files.size(), files.files.size() == 1 ? "" : "s", format_bytes(files.file_bytes));
-  fmt::print(
-      "  {:.2f} G parameters, {:.2f} G active; {} layers ({} MoE), hidden {}, trained for {} positions\n",
-      s.parameters * 1e-9, s.active_parameters * 1e-9, m.layers.size(), s.moe_layers, m.hidden,
-      m.trained_context);
+  const auto count = [](double n) {
+    return n < 1e8 ? fmt::format("{:.1f} M", n * 1e-6) : fmt::format("{:.2f} G", n * 1e-9);
+  };
+  fmt::print("  {} parameters, {} active; {} layers ({} MoE), hidden {}, trained for {} positions\n",
+             count(s.parameters), count(s.active_parameters), m.layers.size(), s.moe_layers, m.hidden,
+             m.trained_context);
   const Json family = family_json(m, s);
   const model::Attention& a = m.layers[0].attention;
   fmt::print("  attention: {} heads, {} key-value heads of {}\n", a.heads, a.kv_heads, a.key_length);

@@ -26,7 +26,7 @@ bool looks_like_go(std::string_view source) {
 Error explained(const Error& error, std::string_view source) {
   Error out = error.in("chat template");
   if (looks_like_go(source)) out.message += "; the text looks like a Go template, which is not Jinja";
-  out.message += "; give another with --chat-template, or use raw completion";
+  out.message += "; give another with --chat-template-file, or continue plain text with --no-chat";
   return out;
 }
 
@@ -48,7 +48,7 @@ Result<void> check_shown(const Json& messages, const RenderOptions& options, con
   if (options.tools.is_array() && !options.tools.empty() && !can.tools)
     return unsupported(
         "the model's chat template shows no tools: send none, or give a template that does with "
-        "--chat-template");
+        "--chat-template-file");
   if (has_calls(messages) && !can.tool_calls)
     return unsupported("the model's chat template shows no tool calls: a message has \"tool_calls\"");
   if (has_role(messages, "tool") && !can.tool_results)

@@ -266,6 +266,9 @@ class Output(Case):
 
 
 class Inspect(Case):
+    def test_sizes_have_a_fitting_unit(self):
+        self.assertRegex(self.works("inspect", "-m", make()).out, r"\b0\.\d M parameters, 0\.\d M active")
+
     def test_every_family_and_type(self):
         for flags in ("", "--family qwen2moe", "--family llama", "--family llama --split-experts", "--family olmoe --kv-heads 4",
                       "--type Q4_K --expert-type Q6_K --hidden 256 --expert-width 256 --head-length 64", "--tied", "--layers 3 --dense-layers 1",

@@ -175,7 +175,8 @@ TEST(ChatTemplate, ATemplateThatIsNoneIsRefused) {
                              "{% for m in messages %}", "{{ nothing.at.all }}"}) {
     const auto parsed = ChatTemplate::parse(source);
     ASSERT_FALSE(parsed) << source;
-    EXPECT_NE(parsed.error().message.find("--chat-template"), std::string::npos) << parsed.error().message;
+    EXPECT_NE(parsed.error().message.find("--chat-template-file"), std::string::npos)
+        << parsed.error().message;
   }
   EXPECT_NE(ChatTemplate::parse("{{- if .System }}").error().message.find("Go template"), std::string::npos);
 }
