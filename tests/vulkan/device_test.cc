@@ -86,8 +86,8 @@ TEST_F(Rig, AnErrorIsKept) {
 
 // Compiled pipelines are written to the cache folder, and a damaged file does no harm.
 TEST_F(Rig, PipelinesAreKeptOnDisk) {
-  const fs::path folder = fs::path(testing::TempDir()) / "spillway_pipelines";
-  fs::remove_all(folder);
+  // Its own in every run: several may run at once.
+  const fs::path folder = fs::path(testing::TempDir()) / fmt::format("spillway_{:x}", std::random_device()());
   setenv("XDG_CACHE_HOME", folder.c_str(), 1);
   const auto files = [&] {
     std::vector<fs::path> found;
