@@ -1,6 +1,6 @@
 // `spillway verify --exact`: runs a text through this model on the CPU and then on a device with one choice
 // of settings after another, and compares every logit byte for byte.
-#include <cstring>
+#include <bit>
 #include <nlohmann/json.hpp>
 
 #include "base/limits.h"
@@ -124,7 +124,7 @@ Result<int> verify(const VerifyFlags& flags, const CLI::App& command) {
     SW_ASSIGN(const std::vector<float> logits, all_logits(**engine, tokens, setting.piece));
     size_t differ = 0, first = 0;
     for (size_t i = logits.size(); i-- > 0;)
-      if (std::memcmp(&logits[i], &expected[i], sizeof(float)) != 0) ++differ, first = i;
+      if (std::bit_cast<uint32_t>(logits[i]) != std::bit_cast<uint32_t>(expected[i])) ++differ, first = i;
     const engine::ExpertStats stats = (*engine)->expert_stats();
     experts::Counters all = stats.total.cold;
     all.add(stats.total.warm);
