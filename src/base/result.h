@@ -20,8 +20,8 @@ struct Error {
     kNoMemory,     // it does not fit
     kIo,           // the operating system refused
     kCancelled,    // the caller asked to stop
-    kDeviceLost,   // the device failed or is gone; what it held is lost
     kRefused,      // a rule that came with the model forbids the request: its chat template raised
+    kDeviceLost,   // the device failed or is gone; what it held is lost
   };
   Kind kind = Kind::kInvalid;
   std::string message;
