@@ -204,6 +204,7 @@ void ExpertStep::take_promotions() {
     device_.set_slot(model_layer_[p.copy.key.layer], p.copy.key.expert, device_slot(pool, p.copy.slot));
     planner_->arrived(p.copy.ticket);
     under_way_.erase(p.copy.ticket);
+    promoted_[next_promoted_++ % promoted_.size()] = device_.interval(p.point);
     if (timeline_ && device_to_host_ns_ != INT64_MAX) {
       const backend::Interval i = device_.interval(p.point);
       const auto shift = static_cast<uint64_t>(device_to_host_ns_);
@@ -244,9 +245,14 @@ void ExpertStep::complete(Open& open) {
   if (any_hit) seen.device_ns = since(hits.end_ns);
   for (const Point point : open.computed)
     seen.device_ns = std::max(seen.device_ns, since(device_.interval(point).end_ns));
-  for (const Point point : open.copies)
-    seen.link_ns = std::max(seen.link_ns, since(device_.interval(point).end_ns));
-  seen.total_ns = since(device_.interval(open.done).end_ns);
+  if (!open.copies.empty())
+    seen.link_ns = since(device_.interval(open.copies.back()).end_ns) -
+                   since(device_.interval(open.copies.front()).begin_ns);
+  const uint64_t end = device_.interval(open.done).end_ns;
+  seen.total_ns = since(end);
+  // The link may have been at promotions meanwhile.
+  for (const backend::Interval& promoted : promoted_)
+    seen.background_ns += since(std::min(promoted.end_ns, end)) - since(std::min(promoted.begin_ns, end));
   if (timeline_) add_to_timeline(open, layer, any_hit);
   planner_->complete(plan.id, seen);
 }

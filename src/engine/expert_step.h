@@ -9,6 +9,7 @@
 // for nothing.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <unordered_map>
 #include <vector>
@@ -93,6 +94,9 @@ class ExpertStep final : public backend::ExpertRunner {
   std::deque<std::unique_ptr<Open>> open_;
   std::vector<std::unique_ptr<Open>> spare_;
   std::vector<Promotion> promotions_;
+  // When the last promotions were on the link: as many as the planner may have granted during a few layers.
+  std::array<backend::Interval, 8> promoted_{};
+  size_t next_promoted_ = 0;
   std::unordered_map<experts::Ticket, backend::Point> under_way_;
   std::vector<std::vector<backend::Point>> ring_free_;  // (pools, ring slots) when each may be overwritten
   std::vector<backend::ExpertSlot> batch_;
