@@ -54,7 +54,8 @@ Result<experts::Choice> parse_choice(std::string_view flag, std::string_view tex
 }
 
 Result<void> check_half_life(double tokens) {
-  if (tokens > 0 && tokens < 1) return invalid("--moe-cache-half-life {}: 0, or at least 1 token", tokens);
+  if (!(tokens == 0 || tokens >= 1))
+    return invalid("--moe-cache-half-life {}: 0, or at least 1 token", tokens);
   return {};
 }
 

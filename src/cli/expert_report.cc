@@ -179,6 +179,7 @@ std::string counters_text(const engine::ExpertStats& stats) {
       percent(static_cast<double>(all.device_ns), total), percent(static_cast<double>(all.link_ns), total),
       percent(static_cast<double>(all.cpu_ns), total), stats.pinned_bytes >> 20,
       stats.host_expert_bytes >> 20);
+  for (const std::string& line : stats.controller) text += "  " + line + "\n";
   return text;
 }
 
@@ -202,6 +203,7 @@ Json expert_stats_json(const engine::Engine& engine) {
   const engine::ExpertStats stats = engine.expert_stats();
   Json json{{"schema", 1}, {"label", "measured"}};
   json.update(counters_json(sum(stats.total)));
+  json["controller"] = stats.controller;
   json["waits"] = {{"count", stats.times.waits}, {"us", stats.times.wait_ns / 1000}};
   json["time_us"]["waiting"] = stats.times.wait_ns / 1000;
   json["time_us"]["planning"] = stats.times.plan_ns / 1000;

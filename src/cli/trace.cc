@@ -52,6 +52,9 @@ Result<void> record(RecordFlags& flags, const CLI::App& command) {
     tokens.resize(wanted);
   }
 
+  if (std::filesystem::exists(flags.out) && !std::filesystem::is_regular_file(flags.out))
+    return fail(Error::Kind::kIo, "'{}' cannot be written: it is no regular file, and a trace replaces one",
+                flags.out);
   // Under another name until it is whole; removed again where it isn't.
   const std::string partial = flags.out + ".partial";
   const auto removed = [](const std::string* path) {
@@ -101,6 +104,8 @@ Result<void> record(RecordFlags& flags, const CLI::App& command) {
 // ---- show, replay, compare ----
 
 Result<experts::Trace> read_trace(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path) && std::filesystem::exists(path))
+    return fail(Error::Kind::kIo, "'{}' cannot be read: it is no regular file", path);
   std::ifstream in(path, std::ios::binary | std::ios::ate);
   if (!in) return fail(Error::Kind::kIo, "'{}' cannot be read: {}", path, std::strerror(errno));
   const auto size = in.tellg();

@@ -49,7 +49,8 @@ Result<OpenedDevice> open_device(const DeviceOptions& options) {
   if (name != "vulkan") {
     const char* begin = name.data() + std::string_view("vulkan:").size();
     const char* end = name.data() + name.size();
-    if (!name.starts_with("vulkan:") || std::from_chars(begin, end, index).ptr != end || begin == end)
+    const auto [stop, error] = std::from_chars(begin, end, index);
+    if (!name.starts_with("vulkan:") || error != std::errc() || stop != end)
       return invalid("--device {}: it names no device; there are: {}", name, known_devices());
   }
   if (index >= devices.size())

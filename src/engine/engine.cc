@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "backend/cpu/cpu_compute.h"
-#include "backend/self_test.h"
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/limits.h"
@@ -13,6 +12,7 @@
 #include "engine/program.h"
 #include "engine/rope_tables.h"
 #include "engine/weights.h"
+#include "experts/controller.h"
 #include "model/describe.h"
 #include "model/sizes.h"
 #include "sys/cpu.h"
@@ -165,18 +165,18 @@ Result<std::unique_ptr<Engine::State>> Engine::State::load(const Options& option
   return state;
 }
 
-// Whether the device keeps the promise of equal bits, on an instance of its own: the test needs it for
-// itself.
+// Whether the device keeps the promise of equal bits.
 Result<void> Engine::State::test_device() {
-  DeviceOptions tested = options.device;
+  DeviceOptions tested = options.device;  // without what a test made of it
   tested.host.faults = {};
+  tested.host.memory_bytes = 0;
   tested.host.rates.reset();
   tested.host.clock = nullptr;
-  SW_ASSIGN(const OpenedDevice instance, open_device(tested));
-  backend::SelfTestOptions what{.kv_types = plan->memory.kv_types};
+  std::vector<TensorType> types;
   for (const model::Weight& weight : plan->program.weights)
-    if (std::ranges::find(what.types, weight.type) == what.types.end()) what.types.push_back(weight.type);
-  SW_ASSIGN(const std::vector<std::string> faults, backend::self_test(*instance.device, what));
+    if (std::ranges::find(types, weight.type) == types.end()) types.push_back(weight.type);
+  SW_ASSIGN(const std::vector<std::string> faults,
+            self_test(tested, std::move(types), plan->memory.kv_types));
   if (!faults.empty())
     notes.push_back(
         fmt::format("this device runs without the promise of equal bits: its self-test found {} "
@@ -194,6 +194,7 @@ Result<void> Engine::State::start_device(const Progress& progress) {
   dense_bytes_per_token =
       sizes.dense_bytes() - sizes.embedding_bytes + (description.tied ? sizes.embedding_bytes : 0);
   backend::DeviceSpec spec = device_spec(program, placement, step_sizes(memory, description));
+  spec.ropes.clear();
   for (const RopeTables& tables : ropes) spec.ropes.push_back(tables.view());
   SW_TRY(device.prepare(spec));
   SW_TRY(load_device(device, files, program, placement, spec, weights.matrices(), memory.mode, progress));
@@ -241,6 +242,7 @@ ExpertStats Engine::expert_stats() const {
   for (const std::span<const std::byte> range : s.weights.ranges()) stats.host_expert_bytes += range.size();
   if (!s.planner) return stats;
   stats.total = s.planner->total();
+  if (s.planner->report() != nullptr) stats.controller = experts::describe(*s.planner->report());
   for (uint32_t l = 0; l < s.plan->placement.layers.size(); ++l) {
     const LayerPlacement& at = s.plan->placement.layers[l];
     if (at.experts == ExpertPlace::kPlanned)

@@ -40,6 +40,7 @@ struct ExpertStats {
     experts::LayerCounters counters;
   };
   std::vector<Layer> layers;
+  std::vector<std::string> controller;  // what the planner tried, found and chose: sentences
   StepTimes times;
   uint64_t pinned_bytes = 0;       // host memory that copies need no staging for
   uint64_t host_expert_bytes = 0;  // host memory that experts are copied from

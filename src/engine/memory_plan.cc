@@ -157,12 +157,14 @@ uint32_t logits_rows(const MemoryPlan& plan, uint32_t vocabulary) {
 }
 
 StepSizes step_sizes(const MemoryPlan& plan, const model::Description& model) {
-  return {.kv_types = plan.kv_types,
-          .kv_pages = static_cast<uint32_t>(ceil_div(plan.context, backend::kPagePositions)),
-          .ubatch = plan.ubatch,
-          .logits_rows = logits_rows(plan, model.vocabulary),
-          .vocabulary = model.vocabulary,
-          .context = plan.context};
+  StepSizes sizes{.kv_types = plan.kv_types,
+                  .kv_pages = static_cast<uint32_t>(ceil_div(plan.context, backend::kPagePositions)),
+                  .ubatch = plan.ubatch,
+                  .logits_rows = logits_rows(plan, model.vocabulary),
+                  .vocabulary = model.vocabulary,
+                  .context = plan.context};
+  for (const model::Rope& rope : model.ropes) sizes.rope_lengths.push_back(rope.params.rope_length);
+  return sizes;
 }
 
 Result<Plan> plan(const ModelFiles& files, const Options& options, const OpenedDevice& opened) {
@@ -194,8 +196,12 @@ Result<Plan> plan(const ModelFiles& files, const Options& options, const OpenedD
     memory.device = fmt::format("{} ({})", info.id, info.name);
     uint64_t limit = info.available_bytes;
     for (int attempt = 0; attempt < kPlacementAttempts; ++attempt) {
-      SW_ASSIGN(placement, place(program, step_sizes(memory, description), options.device, memory.profile,
-                                 *opened.device, limit));
+      auto placed = place(program, step_sizes(memory, description), options.device, memory.profile,
+                          *opened.device, limit);
+      // Once the device may have only what the host leaves, it is the host's memory that is too small.
+      if (!placed && attempt > 0) break;
+      if (!placed) return std::unexpected(placed.error());
+      placement = std::move(*placed);
       SW_TRY(count_host_bytes(memory, files, options, description, program, placement));
       if (!info.unified_memory && !info.software) break;
       // One memory for both: the device gets what the host leaves.

@@ -98,14 +98,16 @@ class Placer {
 
   uint64_t fixed_bytes() const { return device_.bytes(device_spec(program_, place_, sizes_)).total(); }
 
-  std::unexpected<Error> too_large(uint64_t needed, std::string_view what) const {
+  std::unexpected<Error> too_large(uint64_t needed, std::string_view what) {
+    place_.bytes = device_.bytes(device_spec(program_, place_, sizes_));
     return fail(
         Error::Kind::kNoMemory,
         "{} need {} MiB of the device's memory and {} MiB are free there, {} MiB too few; less is needed "
-        "with a smaller -c ({} MiB are KV cache), fewer layers (-ngl), a smaller --moe-cache-mib or -ncmoe "
+        "with a smaller -c ({} MiB are KV cache), a smaller -ub ({} MiB are scratch), fewer layers (-ngl), a "
+        "smaller --moe-cache-mib or -ncmoe "
         "with more layers",
         what, mib(needed), mib(place_.budget_bytes), mib(needed - place_.budget_bytes) + 1,
-        mib(place_.bytes.kv));
+        mib(place_.bytes.kv), mib(place_.bytes.scratch));
   }
 
   struct Moe {
@@ -398,6 +400,8 @@ backend::DeviceSpec device_spec(const Program& program, const Placement& placeme
     spec.weights[program.output_norm].on_device = true;
     spec.weights[program.output].on_device = true;
   }
+  for (const uint32_t length : sizes.rope_lengths)
+    spec.ropes.push_back({.length = length, .positions = sizes.context});
   for (const PoolPlacement& pool : placement.pools) spec.pools.push_back({pool.layout, pool.slots()});
   return spec;
 }

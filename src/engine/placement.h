@@ -68,6 +68,7 @@ struct StepSizes {
   uint32_t logits_rows = 0;
   uint32_t vocabulary = 0;
   uint32_t context = 0;
+  std::vector<uint32_t> rope_lengths;  // of each rope
 };
 
 // All on the CPU.
@@ -80,7 +81,7 @@ Result<Placement> place(const Program& program, const StepSizes& sizes, const De
                         const experts::HardwareProfile& profile, const backend::Device& device,
                         uint64_t device_limit);
 
-// What the device is told to hold. Ropes are left to the caller.
+// What the device is told to hold; of the ropes the sizes, the tables are left to the caller.
 backend::DeviceSpec device_spec(const Program& program, const Placement& placement, const StepSizes& sizes);
 
 // By WeightId: whether the weight is read from host memory while running.

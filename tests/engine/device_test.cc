@@ -206,7 +206,7 @@ TEST(DeviceFaults, TheCpuGoesOnIfAsked) {
 
 TEST(DeviceFaults, ADeviceThatIsNotThereIsAnError) {
   const ModelFile file(kSpec);
-  for (const char* name : {"vulkan:99", "cuda", "", "vulkan:x", "host:"}) {
+  for (const char* name : {"vulkan:99", "vulkan:4294967296", "cuda", "", "vulkan:x", "host:"}) {
     Options options;
     options.path = file.path();
     options.device.device = name;

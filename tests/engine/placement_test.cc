@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/host/host_device.h"
+#include "engine/engine.h"
 #include "engine/memory_plan.h"
 #include "support/run_engine.h"
 
@@ -94,6 +95,16 @@ TEST_F(PlacementTest, ShrinksInOrder) {
   EXPECT_GT(fewer->memory.kv_bytes, 0u);
   ASSERT_FALSE(fewer->placement.notes.empty());
   EXPECT_NE(fewer->placement.notes[0].find("only the last"), std::string::npos);
+}
+
+// What the plan allows can be loaded: it counts what the device counts.
+TEST_F(PlacementTest, WhatIsPlannedCanBeLoaded) {
+  for (uint64_t kib = 700; kib < 4000; kib += 100) {
+    Options options{.path = file_.path(), .context = 200, .ubatch = 16, .device = {.device = "host"}};
+    options.device.host.memory_bytes = kib << 10;
+    const auto engine = Engine::load(options);
+    ASSERT_TRUE(engine) << kib << " KiB: " << engine.error().message;
+  }
 }
 
 TEST_F(PlacementTest, RefusesWhatDoesNotFitWithBothNumbers) {
