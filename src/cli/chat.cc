@@ -21,7 +21,7 @@ constexpr const char* kHelp =
     "  /system TEXT      set the system message and forget the conversation; without TEXT, remove it\n"
     "  /set              show the settings\n"
     "  /set NAME VALUE   temp, top-k, top-p, min-p, repeat-penalty, seed, n, think (on, off)\n"
-    "  /stats            figures of the last answer, and what is loaded\n"
+    "  /stats [layers]   figures of the last answer, what is loaded, what the experts did (of each layer)\n"
     "  /quit             leave (or Ctrl-D)\n"
     "Ctrl-C stops an answer. A line that ends with a backslash goes on in the next.\n";
 
@@ -109,7 +109,8 @@ class Chat {
     } else if (name == "set") {
       set(rest);
     } else if (name == "stats") {
-      fmt::print("{}\n{}{}\ncontext: {} of {} positions used\n", describe_load(engine_), expert_text(engine_),
+      fmt::print("{}\n{}{}{}\ncontext: {} of {} positions used\n", describe_load(engine_),
+                 expert_text(engine_), rest == "layers" ? expert_layers_text(engine_.expert_stats()) : "",
                  format_figures(last_), conversation_.tokens_in_context(), engine_.context());
     } else {
       fmt::print("There is no command /{}; /help lists them.\n", name);

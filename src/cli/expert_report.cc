@@ -165,6 +165,13 @@ std::string expert_text(const engine::Engine& engine) {
   return text + "\n" + counters_text(stats);
 }
 
+std::string expert_layers_text(const engine::ExpertStats& stats) {
+  std::string text;
+  for (const engine::ExpertStats::Layer& layer : stats.layers)
+    text += counters_line(fmt::format("{:>4}", layer.layer), sum(layer.counters)) + "\n";
+  return text;
+}
+
 std::string counters_text(const engine::ExpertStats& stats) {
   const Counters all = sum(stats.total);
   if (all.plans == 0) return "";

@@ -18,6 +18,7 @@ nlohmann::ordered_json placement_json(const engine::MemoryPlan& memory, const en
 // One line for the end of a run, several for /stats. Empty where no expert was planned.
 std::string expert_line(const engine::ExpertStats& stats);
 std::string expert_text(const engine::Engine& engine);
+std::string expert_layers_text(const engine::ExpertStats& stats);  // a line for each planned layer
 // The counts and times alone, cold and warm apart: several lines that end with a line break. Empty likewise.
 std::string counters_text(const engine::ExpertStats& stats);
 // --stats-json: stable names, documented in docs/expert-cache.md.

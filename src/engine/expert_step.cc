@@ -245,9 +245,10 @@ void ExpertStep::complete(Open& open) {
   if (any_hit) seen.device_ns = since(hits.end_ns);
   for (const Point point : open.computed)
     seen.device_ns = std::max(seen.device_ns, since(device_.interval(point).end_ns));
-  if (!open.copies.empty())
-    seen.link_ns = since(device_.interval(open.copies.back()).end_ns) -
-                   since(device_.interval(open.copies.front()).begin_ns);
+  if (!open.copies.empty()) {
+    const uint64_t begin = since(device_.interval(open.copies.front()).begin_ns);
+    seen.link_ns = std::max(since(device_.interval(open.copies.back()).end_ns), begin) - begin;
+  }
   const uint64_t end = device_.interval(open.done).end_ns;
   seen.total_ns = since(end);
   // The link may have been at promotions meanwhile.

@@ -176,7 +176,8 @@ class Reader {
       if (entry.decision == Decision::kUpload || entry.decision == Decision::kJoin)
         SW_TRY(take(entry.ticket, kAny, "a ticket"));
     }
-    SW_ASSIGN(const uint64_t n_evicted, in_.number(n, "the evicted of a plan"));
+    // More than the plan uses where the cache was given up.
+    SW_ASSIGN(const uint64_t n_evicted, in_.number(kMostSlots, "the evicted of a plan"));
     for (uint64_t i = 0; i < n_evicted; ++i) SW_TRY(take(plan.evicted.emplace_back()));
     return {};
   }

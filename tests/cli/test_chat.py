@@ -93,6 +93,10 @@ class Chat(Case):
         shown = t.until(r"context: \d+ of 4096")
         for words in ("device host", "expert cache: ", "cold", "warm", "% hits", "waits", "pinned"):
             self.assertIn(words, shown)
+        t.say("/stats layers\n")
+        shown = t.until(r"context: \d+ of 4096")
+        self.assertRegex(shown, r"   0 +\d+ hits")
+        self.assertRegex(shown, r"   1 +\d+ hits")
         t.say("/quit\n")
         self.assertEqual(t.end(), 0)
 

@@ -39,7 +39,7 @@ experts::Routes routes_of(const std::string& topic) {
   }
   EXPECT_TRUE((*engine)->end_trace());
   const auto trace = experts::parse_trace(bytes);
-  EXPECT_TRUE(trace);
+  EXPECT_TRUE(trace) << trace.error().message;
   return experts::routes_of(*trace);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "experts/layer_clock.h"
@@ -229,6 +230,27 @@ TEST(Trace, TheSinksErrorIsKept) {
   const auto finished = writer.finish();
   ASSERT_FALSE(finished);
   EXPECT_EQ(finished.error().message, "the disk is full");
+}
+
+// A plan that gives up the cache evicts more than it uses.
+TEST(Trace, APlanMayEvictMoreThanItUses) {
+  const TraceHead head = {"x", {}, {{{0}, 8, 2, 10}}, {4}, {1}, default_profile(), 0};
+  std::vector<std::byte> bytes;
+  TraceWriter writer(head, [&](std::span<const std::byte> piece) -> Result<void> {
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+    return {};
+  });
+  const PlanEntry entry = {.expert = 3, .tokens = 1, .decision = Decision::kCpu};
+  const ExpertKey evicted[] = {{0, 0}, {0, 1}, {0, 2}, {0, 5}};
+  writer.begin_step(1);
+  writer.planned(
+      {.id = 1, .layer = 0, .n_tokens = 1, .entries = {&entry, 1}, .evicted = evicted, .predicted = {}});
+  writer.end_step(10);
+  ASSERT_TRUE(writer.finish());
+  const auto trace = parse_trace(bytes);
+  ASSERT_TRUE(trace) << trace.error().message;
+  ASSERT_EQ(trace->plans.size(), 1u);
+  EXPECT_TRUE(std::ranges::equal(trace->plans[0].evicted, evicted));
 }
 
 }  // namespace
