@@ -72,12 +72,6 @@ Json counters_json(const Counters& c) {
             {"layers", c.total_ns / 1000}}}};
 }
 
-Counters sum(const experts::LayerCounters& counters) {
-  Counters all = counters.cold;
-  all.add(counters.warm);
-  return all;
-}
-
 std::string counters_line(std::string_view name, const Counters& c) {
   return fmt::format(
       "  {:<5} {} hits, {} misses ({:.1f} % hits): {} on the CPU, {} uploaded, {} passed through, {} joined; "
@@ -144,7 +138,7 @@ Json placement_json(const engine::MemoryPlan& memory, const engine::Placement& p
 }
 
 std::string expert_line(const engine::ExpertStats& stats) {
-  const Counters all = sum(stats.total);
+  const Counters all = stats.total.all();
   if (all.plans == 0) return "";
   return fmt::format(
       "experts: {:.1f} % hits, {} misses ({} on the CPU, {} uploaded, {} passed through), {} promoted; {} "
@@ -168,12 +162,12 @@ std::string expert_text(const engine::Engine& engine) {
 std::string expert_layers_text(const engine::ExpertStats& stats) {
   std::string text;
   for (const engine::ExpertStats::Layer& layer : stats.layers)
-    text += counters_line(fmt::format("{:>4}", layer.layer), sum(layer.counters)) + "\n";
+    text += counters_line(fmt::format("{:>4}", layer.layer), layer.counters.all()) + "\n";
   return text;
 }
 
 std::string counters_text(const engine::ExpertStats& stats) {
-  const Counters all = sum(stats.total);
+  const Counters all = stats.total.all();
   if (all.plans == 0) return "";
   std::string text = "experts, measured:\n" + counters_line("cold", stats.total.cold) + "\n" +
                      counters_line("warm", stats.total.warm) + "\n";
@@ -197,7 +191,7 @@ Json experts_json(const engine::ExpertStats& stats) {
     for (const char* name : {"bytes", "time_us"}) one[name] = json[name];
     return one;
   };
-  Json json = flat(sum(stats.total));
+  Json json = flat(stats.total.all());
   json["time_us"]["waiting"] = stats.times.wait_ns / 1000;
   json["time_us"]["planning"] = stats.times.plan_ns / 1000;
   json["waits"] = {{"count", stats.times.waits}, {"us", stats.times.wait_ns / 1000}};
@@ -209,7 +203,7 @@ Json experts_json(const engine::ExpertStats& stats) {
 Json expert_stats_json(const engine::Engine& engine) {
   const engine::ExpertStats stats = engine.expert_stats();
   Json json{{"schema", 1}, {"label", "measured"}};
-  json.update(counters_json(sum(stats.total)));
+  json.update(counters_json(stats.total.all()));
   json["controller"] = stats.controller;
   json["waits"] = {{"count", stats.times.waits}, {"us", stats.times.wait_ns / 1000}};
   json["time_us"]["waiting"] = stats.times.wait_ns / 1000;
@@ -222,7 +216,7 @@ Json expert_stats_json(const engine::Engine& engine) {
   Json layers = Json::array();
   for (const engine::ExpertStats::Layer& layer : stats.layers) {
     Json one{{"layer", layer.layer}};
-    one.update(counters_json(sum(layer.counters)));
+    one.update(counters_json(layer.counters.all()));
     layers.push_back(std::move(one));
   }
   json["layers"] = std::move(layers);

@@ -132,12 +132,6 @@ std::string settings_text(const experts::PlannerSettings& s) {
                      kPromote[static_cast<size_t>(s.promote)]);
 }
 
-Counters sum(const experts::LayerCounters& counters) {
-  Counters all = counters.cold;
-  all.add(counters.warm);
-  return all;
-}
-
 Json counters_json(const Counters& c) {
   return {{"hits", c.hits},
           {"misses", c.misses},
@@ -163,7 +157,7 @@ Result<void> show(const std::string& path, bool json) {
   SW_ASSIGN(const experts::Trace trace, read_trace(path));
   SW_ASSIGN(const experts::ReplayResult replay, experts::verify_replay(trace));
   const experts::Routes routes = experts::routes_of(trace);
-  const Counters all = sum(replay.counters);
+  const Counters all = replay.counters.all();
   Json groups = Json::array();
   for (size_t g = 0; g < trace.head.groups.size(); ++g) {
     const experts::GroupShape& group = trace.head.groups[g];

@@ -125,9 +125,7 @@ Result<int> verify(const VerifyFlags& flags, const CLI::App& command) {
     size_t differ = 0, first = 0;
     for (size_t i = logits.size(); i-- > 0;)
       if (std::bit_cast<uint32_t>(logits[i]) != std::bit_cast<uint32_t>(expected[i])) ++differ, first = i;
-    const engine::ExpertStats stats = (*engine)->expert_stats();
-    experts::Counters all = stats.total.cold;
-    all.add(stats.total.warm);
+    const experts::Counters all = (*engine)->expert_stats().total.all();
     Json row{{"setting", text_of(setting)},
              {"device", (*engine)->device()->id},
              {"result", differ == 0 ? "identical" : "different"},

@@ -37,7 +37,6 @@ struct Engine::State {
   std::unique_ptr<experts::TraceWriter> trace;      // while one is written; the planner tells it
   std::unique_ptr<experts::Planner> planner;
   std::unique_ptr<Timeline> timeline;
-  uint64_t dense_bytes_per_token = 0;
   std::unique_ptr<ExpertStep> experts;  // where there is a device
   uint64_t pinned_bytes = 0;
   std::vector<std::string> notes;
@@ -190,9 +189,6 @@ Result<void> Engine::State::start_device(const Progress& progress) {
   backend::Device& device = *opened.device;
   notes = placement.notes;
   SW_TRY(test_device());
-  const model::Sizes sizes = model::measure_sizes(description);
-  dense_bytes_per_token =
-      sizes.dense_bytes() - sizes.embedding_bytes + (description.tied ? sizes.embedding_bytes : 0);
   backend::DeviceSpec spec = device_spec(program, placement, step_sizes(memory, description));
   spec.ropes.clear();
   for (const RopeTables& tables : ropes) spec.ropes.push_back(tables.view());
@@ -260,11 +256,13 @@ Result<void> Engine::begin_trace(const std::string& source, experts::TraceWriter
                              "in host memory)"
                            : "the CPU runs alone, so no expert is planned (--device)");
   const Placement& placement = s.plan->placement;
-  experts::TraceHead head{.source = source,
-                          .settings = s.options.device.planner,
-                          .groups = placement.groups,
-                          .profile = s.plan->memory.profile,
-                          .dense_bytes = s.dense_bytes_per_token};
+  const model::Sizes sizes = model::measure_sizes(description());
+  experts::TraceHead head{
+      .source = source,
+      .settings = s.options.device.planner,
+      .groups = placement.groups,
+      .profile = s.plan->memory.profile,
+      .dense_bytes = sizes.dense_bytes() - (description().tied ? 0 : sizes.embedding_bytes)};
   for (const uint32_t pool : placement.group_pool) {
     head.slots.push_back(placement.pools[pool].cache_slots);
     head.ring_slots.push_back(placement.pools[pool].ring_slots);

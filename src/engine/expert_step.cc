@@ -204,9 +204,9 @@ void ExpertStep::take_promotions() {
     device_.set_slot(model_layer_[p.copy.key.layer], p.copy.key.expert, device_slot(pool, p.copy.slot));
     planner_->arrived(p.copy.ticket);
     under_way_.erase(p.copy.ticket);
-    promoted_[next_promoted_++ % promoted_.size()] = device_.interval(p.point);
+    const backend::Interval i = device_.interval(p.point);
+    promoted_[next_promoted_++ % promoted_.size()] = i;
     if (timeline_ && device_to_host_ns_ != INT64_MAX) {
-      const backend::Interval i = device_.interval(p.point);
       const auto shift = static_cast<uint64_t>(device_to_host_ns_);
       timeline_->add(Lane::kLink, "promotion", model_layer_[p.copy.key.layer], i.begin_ns + shift,
                      i.end_ns + shift);

@@ -64,6 +64,12 @@ struct PlannerSettings {
 struct LayerCounters {
   Counters cold;  // until the group's slots were all filled for the first time
   Counters warm;
+
+  Counters all() const {
+    Counters sum = cold;
+    sum.add(warm);
+    return sum;
+  }
 };
 
 // Makes the policy of a group's pool: for those that make_policy() can't make.

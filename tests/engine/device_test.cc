@@ -28,11 +28,7 @@ Options cached(const char* size, double share) {
   return options;
 }
 
-experts::Counters counters(const engine::Engine& engine) {
-  experts::Counters all = engine.expert_stats().total.cold;
-  all.add(engine.expert_stats().total.warm);
-  return all;
-}
+experts::Counters counters(const engine::Engine& engine) { return engine.expert_stats().total.all(); }
 
 Result<void> decode(engine::Engine& engine, engine::SequenceId sequence, std::span<const int32_t> tokens) {
   const engine::BatchItem item{.sequence = sequence, .tokens = tokens, .want = Want::kLast};

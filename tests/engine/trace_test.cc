@@ -9,12 +9,6 @@ namespace {
 
 using namespace test_support;
 
-experts::Counters sum(const experts::LayerCounters& counters) {
-  experts::Counters all = counters.cold;
-  all.add(counters.warm);
-  return all;
-}
-
 struct Recorded {
   experts::Trace trace;
   experts::Counters counters;  // the engine's own
@@ -39,7 +33,7 @@ Recorded record(const ModelFile& file, const engine::DeviceOptions& device, uint
   EXPECT_TRUE(engine->end_trace());
   auto trace = experts::parse_trace(bytes);
   EXPECT_TRUE(trace) << trace.error().message;
-  return {std::move(*trace), sum(engine->expert_stats().total)};
+  return {std::move(*trace), engine->expert_stats().total.all()};
 }
 
 const ModelSpec kSpec{
@@ -80,7 +74,7 @@ TEST(Trace, RecordedDecisionsAreReproduced) {
       const auto replayed = experts::verify_replay(run.trace);
       ASSERT_TRUE(replayed) << cache << ": " << replayed.error().message;
       EXPECT_EQ(replayed->plans, 41u * 3u);
-      const experts::Counters all = sum(replayed->counters);
+      const experts::Counters all = replayed->counters.all();
       EXPECT_EQ(all.hits, run.counters.hits);
       EXPECT_EQ(all.cpu, run.counters.cpu);
       EXPECT_EQ(all.uploaded, run.counters.uploaded);

@@ -24,7 +24,7 @@ using engine::CacheSize;
 
 struct File {
   const char* name;
-  ModelSpec spec;  // layers 0: the demo model
+  ModelSpec spec;
 };
 
 // All 16 types of matrices, dense and expert, in shapes off every power of two.
@@ -188,8 +188,7 @@ class Exact : public testing::Test {
 
   static void check_counters(const Cell& cell, const engine::Engine& engine) {
     const engine::ExpertStats stats = engine.expert_stats();
-    experts::Counters all = stats.total.cold;
-    all.add(stats.total.warm);
+    const experts::Counters all = stats.total.all();
     if (cell.device == "none" || cell.layers == "0") {
       EXPECT_EQ(all.plans, 0u);
       EXPECT_EQ(engine.placement().n_planned_layers(), 0u);
