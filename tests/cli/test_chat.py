@@ -123,6 +123,7 @@ class Chat(Case):
         t.say("\n\n")
         t.say("hi\n")
         t.until("generated 2 tokens|generated 1 tokens")
+        t.until("> ")  # before that the terminal would take Ctrl-D for itself
         t.say("\x04")  # Ctrl-D
         self.assertEqual(t.end(), 0)
 
