@@ -265,7 +265,7 @@ Result<void> replay(const ReplayFlags& flags) {
   Counters all = result.cold, most = bound.cold;
   all.add(result.warm);
   most.add(bound.warm);
-  const char* label = experts::label_name(setup.machine.link_gb_s.label).data();
+  const char* label = label_name(setup.machine.link_gb_s.label).data();
   const std::string kind =
       flags.machine.empty() ? fmt::format("predicted from a profile that is {}", label) : "estimated";
   if (flags.json) {

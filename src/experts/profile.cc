@@ -5,20 +5,6 @@
 namespace spillway {
 namespace experts {
 
-std::string_view label_name(Label label) {
-  switch (label) {
-    case Label::kDefault:
-      return "default";
-    case Label::kMeasured:
-      return "measured";
-    case Label::kPredicted:
-      return "predicted";
-    case Label::kEstimated:
-      return "estimated";
-  }
-  return "?";
-}
-
 namespace {
 
 template <class Profile, class Q>

@@ -20,7 +20,8 @@ MAY_USE = {
     "model": {"gguf", "numerics", "base"},
     "backend": {"numerics", "sys", "base"},
     "engine": {"model", "gguf", "experts", "sample", "backend", "numerics", "sys", "base"},
-    "cli": {"engine", "model", "gguf", "experts", "sample", "text", "report", "backend", "numerics", "sys", "base"},
+    "tune": {"engine", "model", "gguf", "experts", "sample", "text", "report", "backend", "numerics", "sys", "base"},
+    "cli": {"tune", "engine", "model", "gguf", "experts", "sample", "text", "report", "backend", "numerics", "sys", "base"},
 }
 SYSTEM_HEADERS = re.compile(r"#include <(unistd|fcntl|pthread|sched|dirent|signal|linux/.*|sys/.*)(\.h)?>")
 SYSTEM_ROOMS = {"sys", "cli"}
