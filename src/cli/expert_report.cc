@@ -42,7 +42,7 @@ CacheSize cache_size(const engine::Placement& placement) {
   uint64_t per_token = 0;
   for (size_t g = 0; g < placement.groups.size(); ++g) {
     const experts::GroupShape& group = placement.groups[g];
-    size.slots += placement.pools[placement.group_pool[g]].cache_slots;
+    size.slots += placement.pools[placement.group_pool[g]].used_slots;
     size.experts += group.layers.size() * group.n_experts;
     per_token += group.layers.size() * group.n_used;
   }

@@ -57,4 +57,27 @@ Result<CacheSize> parse_cache_size(std::string_view text) {
   return size;
 }
 
+std::vector<uint32_t> share_out(std::span<const CachePart> parts, const CacheSize& size,
+                                uint64_t left_bytes) {
+  uint64_t n_experts = 0, all_bytes = 0;
+  for (const CachePart& part : parts) {
+    n_experts += part.n_experts;
+    all_bytes += part.n_experts * part.expert_bytes;
+  }
+  std::vector<uint32_t> slots(parts.size(), 0);
+  if (n_experts == 0) return slots;
+  const double mean = static_cast<double>(all_bytes) / static_cast<double>(n_experts);
+  const uint64_t bytes =
+      size.unit == CacheSize::Unit::kAuto ? std::min(left_bytes, all_bytes) : size.bytes(n_experts, mean);
+  for (size_t p = 0; p < parts.size(); ++p) {
+    if (parts[p].n_experts == 0) continue;
+    const auto expert_bytes = static_cast<double>(parts[p].expert_bytes);
+    const double part =
+        static_cast<double>(parts[p].n_experts * parts[p].expert_bytes) / static_cast<double>(all_bytes);
+    const auto wanted = static_cast<uint64_t>(static_cast<double>(bytes) * part / expert_bytes);
+    slots[p] = static_cast<uint32_t>(std::min(wanted, parts[p].n_experts));
+  }
+  return slots;
+}
+
 }  // namespace spillway::engine

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -22,5 +24,13 @@ struct CacheSize {
 };
 
 Result<CacheSize> parse_cache_size(std::string_view text);
+
+// The experts of one layout: a cache has slots of its own for each.
+struct CachePart {
+  uint64_t n_experts = 0;
+  uint64_t expert_bytes = 0;
+};
+// Slots for each: every layout gets its part of the bytes, and at most its experts. auto takes `left_bytes`.
+std::vector<uint32_t> share_out(std::span<const CachePart> parts, const CacheSize& size, uint64_t left_bytes);
 
 }  // namespace spillway::engine

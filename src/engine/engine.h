@@ -32,7 +32,7 @@ struct BatchItem {
 // is valid during the call.
 using LogitsSink = std::function<void(size_t item, size_t token, std::span<const float> logits)>;
 
-// Of all planned layers since the model was loaded. All measured.
+// Of all planned layers since the model was loaded or reconfigured. All measured.
 struct ExpertStats {
   experts::LayerCounters total;
   struct Layer {
@@ -63,8 +63,12 @@ class Engine {
   // What was asked for and is not in force, and why: a sentence each.
   std::vector<std::string> notes() const;
 
+  // Other settings without loading again: the cache is emptied, statistics start anew, sequences stay as they
+  // are. An error leaves everything as it was, but where the device is lost.
+  Result<void> reconfigure(const RunSettings& settings);
+
   // Writes a trace (experts/trace.h) of all that is planned from now on, until end_trace(). kUnsupported
-  // where nothing is planned. Requires: nothing has been decoded yet.
+  // where nothing is planned. Requires: nothing has been decoded yet since the load or reconfigure().
   Result<void> begin_trace(const std::string& source, experts::TraceWriter::Sink sink);
   Result<void> end_trace();
   // Records what runs when from now on; the engine keeps it. Null where nothing is recorded.

@@ -220,6 +220,17 @@ void ExpertStep::end_step() {
   last_plan_ns_ = 0;
 }
 
+Result<void> ExpertStep::empty_cache() {
+  for (const Promotion& promotion : promotions_) SW_TRY(device_.wait(promotion.point));
+  take_promotions();
+  for (uint32_t layer = 0; layer < model_layer_.size(); ++layer) {
+    const auto n_experts = static_cast<uint32_t>(program_.layers[model_layer_[layer]].experts.size());
+    for (uint32_t e = 0; e < n_experts; ++e)
+      if (planner_->resident({layer, e}) != experts::kNoSlot) forget_slot({layer, e});
+  }
+  return device_.finish();
+}
+
 void ExpertStep::complete_reached(bool all) {
   while (!open_.empty() && (all || device_.reached(open_.front()->done))) {
     complete(*open_.front());

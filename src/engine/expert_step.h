@@ -43,6 +43,8 @@ class ExpertStep final : public backend::ExpertRunner {
   void moe(backend::BufferId x, const backend::MoeSpec& spec, backend::BufferId out) override;
   // After the device has finished the step: everything that was open is over.
   void end_step();
+  // Between steps: waits for the last promotions and takes every planned expert out of its table.
+  Result<void> empty_cache();
 
   void set_timeline(Timeline* timeline) { timeline_ = timeline; }
   const StepTimes& times() const { return times_; }

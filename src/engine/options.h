@@ -48,6 +48,15 @@ struct Options {
   DeviceOptions device;
 };
 
+// What can be changed while a model is loaded (Engine::reconfigure).
+struct RunSettings {
+  uint32_t threads = 0;  // at most those that it was loaded with; 0 = those
+  uint32_t ubatch = 0;   // likewise
+  CacheSize cache;       // at most the slots that it was loaded with; auto = those
+  experts::PlannerSettings planner;
+  std::optional<experts::HardwareProfile> profile;  // what the planner starts from; unset = as before
+};
+
 // A chat's worth; a whole 128k context would cost gigabytes that most sessions never touch.
 inline constexpr uint32_t kDefaultContext = 4096;
 

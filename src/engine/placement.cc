@@ -211,36 +211,18 @@ class Placer {
                 .bytes = resident_bytes(resident)};
     if (sizes.bytes > left) return std::nullopt;
     const std::vector<uint32_t> planned = planned_layers(resident);
-    uint64_t n_experts = 0, all_bytes = 0;
+    std::vector<CachePart> parts;
     for (size_t p = 0; p < planned.size(); ++p) {
       const experts::GroupShape& group = place_.pools[p].group;
-      n_experts += uint64_t{planned[p]} * group.n_experts;
-      all_bytes += uint64_t{planned[p]} * group.n_experts * group.expert_bytes;
+      parts.push_back({uint64_t{planned[p]} * group.n_experts, group.expert_bytes});
+      if (planned[p] == 0) continue;
+      const uint64_t room = (left - sizes.bytes) / kRingPart / group.expert_bytes;
+      sizes.ring_slots[p] = static_cast<uint32_t>(std::min<uint64_t>({kRingSlots, group.n_experts, room}));
+      sizes.bytes += sizes.ring_slots[p] * group.expert_bytes;
     }
-    if (n_experts > 0) {
-      for (size_t p = 0; p < planned.size(); ++p) {
-        if (planned[p] == 0) continue;
-        const experts::GroupShape& group = place_.pools[p].group;
-        const uint64_t room = (left - sizes.bytes) / kRingPart / group.expert_bytes;
-        sizes.ring_slots[p] = static_cast<uint32_t>(std::min<uint64_t>({kRingSlots, group.n_experts, room}));
-        sizes.bytes += sizes.ring_slots[p] * group.expert_bytes;
-      }
-      const double mean = static_cast<double>(all_bytes) / static_cast<double>(n_experts);
-      const bool automatic = options_.cache.unit == CacheSize::Unit::kAuto;
-      const uint64_t asked =
-          automatic ? std::min(left - sizes.bytes, all_bytes) : options_.cache.bytes(n_experts, mean);
-      for (size_t p = 0; p < planned.size(); ++p) {
-        const experts::GroupShape& group = place_.pools[p].group;
-        const uint64_t group_experts = uint64_t{planned[p]} * group.n_experts;
-        const double part =
-            static_cast<double>(group_experts * group.expert_bytes) / static_cast<double>(all_bytes);
-        const auto slots = static_cast<uint64_t>(static_cast<double>(asked) * part /
-                                                 static_cast<double>(group.expert_bytes));
-        sizes.cache_slots[p] = static_cast<uint32_t>(std::min(slots, group_experts));
-        sizes.bytes += sizes.cache_slots[p] * group.expert_bytes;
-      }
-      if (sizes.bytes > left) return std::nullopt;
-    }
+    sizes.cache_slots = share_out(parts, options_.cache, left - std::min(left, sizes.bytes));
+    for (size_t p = 0; p < planned.size(); ++p) sizes.bytes += sizes.cache_slots[p] * parts[p].expert_bytes;
+    if (sizes.bytes > left) return std::nullopt;
     sizes.estimated_us = estimate(sizes, planned);
     return sizes;
   }
@@ -282,7 +264,7 @@ class Placer {
       }
     }
     for (uint32_t p = 0; p < place_.pools.size(); ++p) {
-      place_.pools[p].cache_slots = sizes.cache_slots[p];
+      place_.pools[p].cache_slots = place_.pools[p].used_slots = sizes.cache_slots[p];
       place_.pools[p].ring_slots = sizes.ring_slots[p];
       if (place_.pools[p].group.layers.empty()) continue;
       place_.groups.push_back(place_.pools[p].group);
@@ -324,6 +306,19 @@ void for_each_dense_weight(const LayerIds& layer, auto&& body) {
 
 }  // namespace
 
+std::vector<uint32_t> cache_slots(const Placement& placement, const CacheSize& size) {
+  std::vector<CachePart> parts;
+  uint64_t all_bytes = 0;
+  for (const experts::GroupShape& group : placement.groups) {
+    parts.push_back({uint64_t{group.layers.size()} * group.n_experts, group.expert_bytes});
+    all_bytes += parts.back().n_experts * group.expert_bytes;
+  }
+  std::vector<uint32_t> slots = share_out(parts, size, all_bytes);
+  if (size.unit == CacheSize::Unit::kAuto)
+    for (size_t g = 0; g < slots.size(); ++g) slots[g] = placement.pools[placement.group_pool[g]].cache_slots;
+  return slots;
+}
+
 uint32_t Placement::n_planned_layers() const {
   uint32_t n = 0;
   for (const experts::GroupShape& group : groups) n += static_cast<uint32_t>(group.layers.size());
@@ -337,7 +332,7 @@ uint32_t Placement::n_resident_layers() const {
 
 uint64_t Placement::cache_bytes() const {
   uint64_t sum = 0;
-  for (const PoolPlacement& pool : pools) sum += pool.cache_slots * pool.group.expert_bytes;
+  for (const PoolPlacement& pool : pools) sum += pool.used_slots * pool.group.expert_bytes;
   return sum;
 }
 
@@ -350,7 +345,7 @@ uint64_t Placement::cacheable_bytes() const {
 
 uint32_t Placement::cache_slots() const {
   uint32_t slots = 0;
-  for (const PoolPlacement& pool : pools) slots += pool.cache_slots;
+  for (const PoolPlacement& pool : pools) slots += pool.used_slots;
   return slots;
 }
 

@@ -38,6 +38,7 @@ struct PoolPlacement {
   experts::GroupShape group;  // of the planned layers
   uint32_t resident_slots = 0;
   uint32_t cache_slots = 0;
+  uint32_t used_slots = 0;  // of the cache's, that the planner uses: all, or fewer after reconfigure()
   uint32_t ring_slots = 0;
   uint32_t slots() const { return resident_slots + cache_slots + ring_slots; }
 };
@@ -56,9 +57,9 @@ struct Placement {
 
   uint32_t n_planned_layers() const;
   uint32_t n_resident_layers() const;
-  uint64_t cache_bytes() const;
+  uint64_t cache_bytes() const;      // that is used
   uint64_t cacheable_bytes() const;  // of all experts of planned layers
-  uint32_t cache_slots() const;
+  uint32_t cache_slots() const;      // that are used
 };
 
 struct StepSizes {
@@ -70,6 +71,9 @@ struct StepSizes {
   uint32_t context = 0;
   std::vector<uint32_t> rope_lengths;  // of each rope
 };
+
+// (groups) the slots of a cache of this size; auto: all there are.
+std::vector<uint32_t> cache_slots(const Placement& placement, const CacheSize& size);
 
 // All on the CPU.
 Placement place_on_cpu(const Program& program);
