@@ -179,11 +179,15 @@ class Device : public Compute {
   static constexpr uint32_t kNoSlot = UINT32_MAX;
   virtual void set_slot(uint32_t layer, uint32_t expert, uint32_t slot) = 0;
 
-  // Chooses the experts of each row (MoeSpec.routing). ForHost::kYes also brings ids and x to routed().
-  enum class ForHost : uint8_t { kNo, kYes };
+  // Chooses the experts of each row (MoeSpec.routing). kNow also brings ids and x to routed(), for a host
+  // that waits; kLater the ids to chosen().
+  enum class ForHost : uint8_t { kNo, kNow, kLater };
   virtual void route(BufferId x, const MoeSpec& spec, ForHost for_host) = 0;
   // After the point that was marked behind route() has been waited for, until the next route().
   virtual Routed routed() = 0;
+  // (rows, used) as routed() shows them, of the layer's last route() with kLater; after finish(), until the
+  // next begin().
+  virtual std::span<const uint32_t> chosen(uint32_t layer) = 0;
 
   // Computes the outputs of all (row, rank) pairs whose expert has a slot in the layer's table; needs nothing
   // from the host.

@@ -163,6 +163,9 @@ std::string expert_layers_text(const engine::ExpertStats& stats) {
   std::string text;
   for (const engine::ExpertStats::Layer& layer : stats.layers)
     text += counters_line(fmt::format("{:>4}", layer.layer), layer.counters.all()) + "\n";
+  for (const engine::ExpertStats::Resident& r : stats.resident)
+    text += fmt::format("  {:>4} resident: {} experts used in {} micro-batches of {} tokens together\n",
+                        r.layer, r.uses.experts, r.uses.passes, r.uses.tokens);
   return text;
 }
 
@@ -220,6 +223,13 @@ Json expert_stats_json(const engine::Engine& engine) {
     layers.push_back(std::move(one));
   }
   json["layers"] = std::move(layers);
+  Json resident = Json::array();
+  for (const engine::ExpertStats::Resident& r : stats.resident)
+    resident.push_back({{"layer", r.layer},
+                        {"passes", r.uses.passes},
+                        {"tokens", r.uses.tokens},
+                        {"experts", r.uses.experts}});
+  json["resident_layers"] = std::move(resident);
   json["notes"] = engine.notes();
   if (engine.device() != nullptr)
     json["placement"] = placement_json(engine.memory(), engine.placement(), *engine.device());

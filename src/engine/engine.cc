@@ -43,6 +43,9 @@ ExpertStats Engine::expert_stats() const {
   if (!s.experts) return stats;
   stats.times = s.experts->times();
   for (const std::span<const std::byte> range : s.weights.ranges()) stats.host_expert_bytes += range.size();
+  for (uint32_t l = 0; l < s.plan->placement.layers.size(); ++l)
+    if (s.plan->placement.layers[l].experts == ExpertPlace::kResident)
+      stats.resident.push_back({l, s.experts->resident_uses()[l]});
   if (!s.planner) return stats;
   stats.total = s.planner->total();
   if (s.planner->report() != nullptr) stats.controller = experts::describe(*s.planner->report());

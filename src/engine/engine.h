@@ -40,6 +40,11 @@ struct ExpertStats {
     experts::LayerCounters counters;
   };
   std::vector<Layer> layers;
+  struct Resident {
+    uint32_t layer = 0;
+    ResidentUses uses;
+  };
+  std::vector<Resident> resident;       // layers whose experts are all on the device; not in `total`
   std::vector<std::string> controller;  // what the planner tried, found and chose: sentences
   StepTimes times;
   uint64_t pinned_bytes = 0;       // host memory that copies need no staging for

@@ -30,6 +30,7 @@ ExpertStep::ExpertStep(Device& device, cpu::ExpertCompute* cpu, experts::Planner
       matrices_(matrices),
       clock_(clock),
       counter_(std::max(program.experts, 1u)),
+      resident_uses_(program.layers.size()),
       on_cpu_(program.experts, 0) {
   model_layer_.resize(placement.n_planned_layers());
   for (uint32_t l = 0; l < placement.layers.size(); ++l)
@@ -41,17 +42,18 @@ ExpertStep::ExpertStep(Device& device, cpu::ExpertCompute* cpu, experts::Planner
 void ExpertStep::moe(BufferId x, const MoeSpec& spec, BufferId out) {
   const LayerPlacement& at = placement_.layers[spec.layer];
   if (at.experts == ExpertPlace::kPlanned) return moe_planned(x, spec, at, out);
-  device_.route(x, spec, Device::ForHost::kNo);
+  device_.route(x, spec, Device::ForHost::kLater);
   device_.experts_in_table(x, spec);
   device_.combine(spec, out);
   ++times_.resident_layers;
+  resident_passed_.push_back({spec.layer, spec.routing.n_experts, spec.routing.n_used});
 }
 
 void ExpertStep::moe_planned(BufferId x, const MoeSpec& spec, const LayerPlacement& at, BufferId out) {
   take_promotions();  // before the table is read
   std::unique_ptr<Open> taken = take_open();
   Open& open = *taken;
-  device_.route(x, spec, Device::ForHost::kYes);
+  device_.route(x, spec, Device::ForHost::kNow);
   open.routed = device_.mark();
   device_.submit();
   device_.experts_in_table(x, spec);
@@ -217,6 +219,14 @@ void ExpertStep::take_promotions() {
 
 void ExpertStep::end_step() {
   complete_reached(true);
+  for (const Passed& passed : resident_passed_) {
+    const std::span<const uint32_t> ids = device_.chosen(passed.layer);
+    ResidentUses& uses = resident_uses_[passed.layer];
+    ++uses.passes;
+    uses.tokens += ids.size() / passed.n_used;
+    uses.experts += counter_.count(ids, passed.n_experts).size();
+  }
+  resident_passed_.clear();
   last_plan_ns_ = 0;
 }
 

@@ -32,6 +32,13 @@ struct StepTimes {
   uint64_t resident_layers = 0;  // layers passed that did not wait
 };
 
+// Of a layer whose experts are all resident. They are known after the step, and nobody waited for them.
+struct ResidentUses {
+  uint64_t passes = 0;  // micro-batches
+  uint64_t tokens = 0;
+  uint64_t experts = 0;  // distinct ones of each micro-batch, added up
+};
+
 class ExpertStep final : public backend::ExpertRunner {
  public:
   // All that is referred to must outlive this. `cpu` and `planner` are null where no layer is planned;
@@ -48,6 +55,8 @@ class ExpertStep final : public backend::ExpertRunner {
 
   void set_timeline(Timeline* timeline) { timeline_ = timeline; }
   const StepTimes& times() const { return times_; }
+  // By layer of the model; all 0 for those that are not resident.
+  std::span<const ResidentUses> resident_uses() const { return resident_uses_; }
 
  private:
   // A plan whose results have not been combined yet, as far as we know. Used again and again, so that a step
@@ -93,6 +102,11 @@ class ExpertStep final : public backend::ExpertRunner {
   const sys::Clock& clock_;
   experts::UseCounter counter_;
   std::vector<uint32_t> model_layer_;  // by planner's layer
+  std::vector<ResidentUses> resident_uses_;
+  struct Passed {
+    uint32_t layer, n_experts, n_used;
+  };
+  std::vector<Passed> resident_passed_;  // in this step
   std::deque<std::unique_ptr<Open>> open_;
   std::vector<std::unique_ptr<Open>> spare_;
   std::vector<Promotion> promotions_;

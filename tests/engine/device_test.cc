@@ -49,6 +49,12 @@ TEST(DeviceCounters, ResidentLayersWaitForNothing) {
   const engine::ExpertStats stats = engine->expert_stats();
   EXPECT_EQ(stats.times.waits, 0u);
   EXPECT_EQ(stats.times.resident_layers, 3u * 40u);
+  // Their ids arrive all the same, after each step.
+  ASSERT_EQ(stats.resident.size(), 3u);
+  for (const auto& layer : stats.resident) {
+    EXPECT_EQ(layer.uses.passes, 40u);
+    EXPECT_GE(layer.uses.experts, 40u * kSpec.used) << layer.layer;
+  }
   EXPECT_EQ(counters(*engine).plans, 0u);
 }
 

@@ -50,13 +50,25 @@ class HostExperts : public testing::Test {
 TEST_F(HostExperts, RoutedBringsWhatTheRouterChose) {
   const auto device = ready_device(model, 1);
   begin(*device);
-  device->route(kNormed, model.moe(1), Device::ForHost::kYes);
+  device->route(kNormed, model.moe(1), Device::ForHost::kNow);
   ASSERT_TRUE(device->wait(device->mark()));
   const Routed routed = device->routed();
   expected(1);
   const cpu::ExpertInput input = reference.compute->expert_input(kNormed, model.moe(1));
   EXPECT_TRUE(std::ranges::equal(routed.ids, input.ids));
   EXPECT_TRUE(same_bits(x, routed.x));
+}
+
+TEST_F(HostExperts, ChosenIsThereAfterTheStepForEachLayer) {
+  const auto device = ready_device(model, 1);
+  begin(*device);
+  for (const uint32_t layer : {0u, 1u}) device->route(kNormed, model.moe(layer), Device::ForHost::kLater);
+  ASSERT_TRUE(device->finish());
+  for (const uint32_t layer : {0u, 1u}) {
+    expected(layer);
+    const cpu::ExpertInput input = reference.compute->expert_input(kNormed, model.moe(layer));
+    EXPECT_TRUE(std::ranges::equal(device->chosen(layer), input.ids)) << layer;
+  }
 }
 
 // Some experts by the table, some by slots, the rest on the CPU.
@@ -67,7 +79,7 @@ TEST_F(HostExperts, ThreeWaysGiveOneSum) {
     const uint32_t layer = round % kLayers;
     begin(*device);
     const MoeSpec spec = model.moe(layer);
-    device->route(kNormed, spec, Device::ForHost::kYes);
+    device->route(kNormed, spec, Device::ForHost::kNow);
     std::vector<ExpertSlot> by_slot;
     std::vector<cpu::ExpertPart> by_cpu;
     for (uint32_t e = 0; e < kExperts; ++e) {

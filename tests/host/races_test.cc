@@ -121,7 +121,7 @@ TEST_F(HostRaces, OverwrittenInTime) {
 
 // An expert that no row chose isn't read: its slot may be filled meanwhile.
 TEST_F(HostRaces, OnlyChosenExpertsAreRead) {
-  device->route(kNormed, spec, Device::ForHost::kYes);
+  device->route(kNormed, spec, Device::ForHost::kNow);
   ASSERT_TRUE(device->wait(device->mark()));
   const auto ids = device->routed().ids;
   const auto is_chosen = [&](uint32_t e) { return std::ranges::find(ids, e) != ids.end(); };
@@ -143,7 +143,7 @@ TEST_F(HostRaces, ASlotThatWasNeverFilled) {
 }
 
 TEST_F(HostRaces, RoutedTooEarly) {
-  device->route(kNormed, spec, Device::ForHost::kYes);
+  device->route(kNormed, spec, Device::ForHost::kNow);
   device->mark();
   device->submit();
   device->routed();

@@ -23,7 +23,7 @@ class RandomRunner final : public ExpertRunner {
         slots_(slots) {}
 
   void moe(BufferId x, const MoeSpec& spec, BufferId out) override {
-    device_.route(x, spec, Device::ForHost::kYes);
+    device_.route(x, spec, Device::ForHost::kNow);
     const Point routed_point = device_.mark();
     points.push_back(routed_point);
     if (!device_.wait(routed_point)) return;  // lost: finish() says why

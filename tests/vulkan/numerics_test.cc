@@ -271,7 +271,7 @@ TEST_F(Numerics, Routing) {
           const TestStep step(6);
           on.begin(step.step());
           on.write_buffer(0, x.data());
-          on.route(0, moe, Device::ForHost::kYes);
+          on.route(0, moe, Device::ForHost::kNow);
           ASSERT_TRUE(on.wait(on.mark()));
           const Routed routed = on.routed();
           EXPECT_TRUE(same_bits(x, routed.x));

@@ -159,7 +159,7 @@ TEST_P(Operations, PinnedMemory) {
   device.begin(step.step());
   device.write_buffer(host::kNormed, x.data());
   const MoeSpec spec = model().moe(0);
-  device.route(host::kNormed, spec, Device::ForHost::kNo);
+  device.route(host::kNormed, spec, Device::ForHost::kLater);
   device.experts_in_table(host::kNormed, spec);
   device.combine(spec, host::kBranch);
   std::vector<float> rows(x.size());
@@ -170,6 +170,7 @@ TEST_P(Operations, PinnedMemory) {
   std::ranges::copy(x, reference.compute->buffer_rows(host::kNormed).begin());
   reference.compute->moe(host::kNormed, spec, host::kBranch);
   EXPECT_TRUE(same_bits(reference.rows(host::kBranch), rows));
+  EXPECT_TRUE(std::ranges::equal(device.chosen(0), reference.compute->expert_input(host::kNormed, spec).ids));
 }
 
 // An expert larger than the staging memory (16 MiB) arrives in several pieces.
@@ -199,7 +200,7 @@ TEST_P(Operations, LargeExperts) {
                     .router = 0};
   device.begin(step.step());
   device.write_buffer(0, x.data());
-  device.route(0, moe, Device::ForHost::kYes);
+  device.route(0, moe, Device::ForHost::kNow);
   const Point routed = device.mark();
   ASSERT_TRUE(device.wait(routed));
   const uint32_t chosen = device.routed().ids[0];

@@ -45,6 +45,7 @@ class WrongInOneBit final : public Device {
   void set_slot(uint32_t l, uint32_t e, uint32_t s) override { device_->set_slot(l, e, s); }
   void route(BufferId x, const MoeSpec& s, ForHost f) override { device_->route(x, s, f); }
   Routed routed() override { return device_->routed(); }
+  std::span<const uint32_t> chosen(uint32_t l) override { return device_->chosen(l); }
   void experts_in_table(BufferId x, const MoeSpec& s) override { device_->experts_in_table(x, s); }
   void experts_in_slots(BufferId x, const MoeSpec& s, std::span<const ExpertSlot> e) override {
     device_->experts_in_slots(x, s, e);

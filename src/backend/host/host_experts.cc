@@ -32,12 +32,16 @@ void HostDevice::route(BufferId x, const MoeSpec& spec, ForHost for_host) {
   need(spec.router);
   need(spec.selection_bias);
   routed_ = {};
-  if (for_host == ForHost::kYes)
+  if (for_host == ForHost::kNow)
     routed_ = {.operation = queues_->next_operation(), .rows = rows(), .used = spec.routing.n_used};
   enqueue(product_work(spec.router, rows()), [this, x, for_host, copy = without_experts(spec)] {
     compute_->route(x, copy);
     std::fill_n(have_output_.begin(), size_t{compute_->rows()} * copy.routing.n_used, 0);
-    if (for_host == ForHost::kYes) bring_to_host(x, copy);
+    if (for_host == ForHost::kNow) bring_to_host(x, copy);
+    if (for_host == ForHost::kLater) {
+      const std::span<const uint32_t> ids = compute_->expert_input(x, copy).ids;
+      chosen_[copy.layer].assign(ids.begin(), ids.end());
+    }
   });
 }
 

@@ -38,6 +38,7 @@ class HostDevice final : public Device {
   void set_slot(uint32_t layer, uint32_t expert, uint32_t slot) override;
   void route(BufferId x, const MoeSpec& spec, ForHost for_host) override;
   Routed routed() override;
+  std::span<const uint32_t> chosen(uint32_t layer) override { return chosen_[layer]; }
   void experts_in_table(BufferId x, const MoeSpec& spec) override;
   void experts_in_slots(BufferId x, const MoeSpec& spec, std::span<const ExpertSlot> experts) override;
   void take_outputs(const MoeSpec& spec, std::span<const uint32_t> pairs, const float* rows) override;
@@ -121,8 +122,9 @@ class HostDevice final : public Device {
   std::vector<cpu::ExpertPart> parts_;
 
   // Written by the stream, read by the engine after it waited.
-  std::vector<uint32_t> routed_ids_;  // (max_rows, used)
-  AlignedArray<float> routed_x_;      // (max_rows, hidden)
+  std::vector<uint32_t> routed_ids_;           // (max_rows, used)
+  AlignedArray<float> routed_x_;               // (max_rows, hidden)
+  std::vector<std::vector<uint32_t>> chosen_;  // by layer, (rows, used)
 
   const std::unique_ptr<HostQueues> queues_;  // last: its threads end before what they use
 };

@@ -87,7 +87,11 @@ Result<void> HostDevice::prepare(const DeviceSpec& spec) {
     in_table_.reserve(spec.sizes.experts);
     parts_.reserve(spec.sizes.experts);
     tables_.clear();
-    for (const DeviceLayer& layer : spec.layers) tables_.emplace_back(layer.n_experts, kNoSlot);
+    chosen_.assign(spec.layers.size(), {});
+    for (size_t l = 0; l < spec.layers.size(); ++l) {
+      tables_.emplace_back(spec.layers[l].n_experts, kNoSlot);
+      if (spec.layers[l].n_experts > 0) chosen_[l].reserve(max_pairs(spec.sizes));
+    }
     compute_ = std::make_unique<cpu::CpuCompute>(*pool_, kernels_, spec.sizes, memory_.weights(),
                                                  spec.kv_types, memory_.kv(), memory_.ropes());
   } catch (const std::bad_alloc&) {

@@ -107,6 +107,10 @@ Result<void> VulkanDevice::allocate(const DeviceSpec& spec) {
                            aligned(plan_->max_pairs * uint64_t{4}) +
                                aligned(uint64_t{plan_->max_rows} * spec.sizes.hidden * 4) + kAlignment,
                            MemoryUse::kReadback));
+  chosen_pairs_.assign(spec.layers.size(), 0);
+  SW_ASSIGN(chosen_,
+            Buffer::create(*context_, spec.layers.size() * uint64_t{plan_->max_pairs} * 4 + kAlignment,
+                           MemoryUse::kReadback));
   return {};
 }
 

@@ -43,6 +43,7 @@ class VulkanDevice final : public backend::Device {
   void set_slot(uint32_t layer, uint32_t expert, uint32_t slot) override;
   void route(backend::BufferId x, const backend::MoeSpec& spec, ForHost for_host) override;
   backend::Routed routed() override;
+  std::span<const uint32_t> chosen(uint32_t layer) override;
   void experts_in_table(backend::BufferId x, const backend::MoeSpec& spec) override;
   void experts_in_slots(backend::BufferId x, const backend::MoeSpec& spec,
                         std::span<const backend::ExpertSlot> experts) override;
@@ -180,6 +181,7 @@ class VulkanDevice final : public backend::Device {
   Staging stream_staging_, link_staging_;
   Readback readback_;
   Buffer routed_;               // ids (max_pairs), then x (max_rows, hidden)
+  Buffer chosen_;               // (layers, max_pairs) ids
   std::vector<Pinned> pinned_;  // ascending
   std::optional<Error> lost_;
 
@@ -189,6 +191,8 @@ class VulkanDevice final : public backend::Device {
   uint32_t rows_ = 0;
   Lane::Keep keep_ = Lane::Keep::kNo;  // of the step's operations
   uint32_t routed_pairs_ = 0;
+  std::vector<uint32_t> chosen_pairs_;  // by layer
+  bool to_host_ = false;                // the step's operations wrote to chosen_
   std::vector<VkBufferCopy> regions_;
 };
 

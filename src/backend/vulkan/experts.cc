@@ -44,14 +44,22 @@ void VulkanDevice::route(BufferId x, const MoeSpec& spec, ForHost for_host) {
            .to = {address(plan_->router_logits), router.rows},
            .tokens = rows_},
           Before::kBarrier);
+  VkDeviceAddress again = address(plan_->ids);
+  if (for_host == ForHost::kLater) {
+    const Range all = chosen_.all();
+    again = all.address + spec.layer * uint64_t{plan_->max_pairs} * 4;
+    chosen_pairs_[spec.layer] = pairs(spec);
+    to_host_ = true;
+  }
   struct {
-    VkDeviceAddress logits, group_scores, bias, ids, weights;
+    VkDeviceAddress logits, group_scores, bias, ids, ids_again, weights;
     uint32_t n_experts, n_used, gating, has_bias, n_groups, n_groups_used, group_top, renormalise;
     float scale;
   } push = {address(plan_->router_logits),
             address(plan_->group_scores),
             weight_address(spec.selection_bias),
             address(plan_->ids),
+            again,
             address(plan_->expert_weights),
             routing.n_experts,
             routing.n_used,
@@ -63,7 +71,7 @@ void VulkanDevice::route(BufferId x, const MoeSpec& spec, ForHost for_host) {
             routing.renormalise ? 1u : 0u,
             routing.scale};
   run("route", {}, {rows_}, push, Before::kBarrier);
-  if (for_host == ForHost::kNo || lost_) return;
+  if (for_host != ForHost::kNow || lost_) return;
 
   // ids, then x: what routed() shows.
   routed_pairs_ = pairs(spec);
@@ -85,6 +93,11 @@ Routed VulkanDevice::routed() {
   return {{reinterpret_cast<const uint32_t*>(from), routed_pairs_},
           {reinterpret_cast<const float*>(from + aligned(plan_->max_pairs * uint64_t{4})),
            size_t{rows_} * spec_.sizes.hidden}};
+}
+
+std::span<const uint32_t> VulkanDevice::chosen(uint32_t layer) {
+  const auto* all = reinterpret_cast<const uint32_t*>(chosen_.all().mapped);
+  return {all + size_t{layer} * plan_->max_pairs, chosen_pairs_[layer]};
 }
 
 void VulkanDevice::run_experts(BufferId x, const MoeSpec& spec, VkDeviceAddress slots) {

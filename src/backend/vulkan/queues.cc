@@ -62,6 +62,8 @@ Result<void> VulkanDevice::wait(Point point) {
 }
 
 Result<void> VulkanDevice::finish() {
+  if (to_host_ && !lost_) stream_list(Lane::Keep::kNo).host_barrier();
+  to_host_ = false;
   if (!lost_) keep(flush());
   SW_TRY(state());
   keep(stream_.wait(stream_.last_batch()));

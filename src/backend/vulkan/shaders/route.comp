@@ -19,6 +19,7 @@ layout(push_constant) uniform Parameters {
   Shared group_scores;  // (rows, n_experts) of scratch
   Floats bias;          // (n_experts), where has_bias
   WordsOut ids;         // (rows, n_used)
+  WordsOut ids_again;   // the same, for the host to read after the step; or ids itself
   FloatsOut weights;    // (rows, n_used)
   uint n_experts;
   uint n_used;
@@ -224,6 +225,7 @@ void main() {
     precise float weight = chosen_weights[n];
     if (p.scale != 1.0) weight = weight * p.scale;
     p.ids.w[row * p.n_used + n] = chosen[n];
+    p.ids_again.w[row * p.n_used + n] = chosen[n];
     p.weights.f[row * p.n_used + n] = weight;
   }
 }
