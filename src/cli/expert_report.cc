@@ -178,11 +178,11 @@ std::string counters_text(const engine::ExpertStats& stats) {
   text += fmt::format(
       "  {} waits, {:.1f} ms in all; expert parts of the layers {:.1f} ms, of these device {:.0f} %, link "
       "{:.0f} %, CPU "
-      "{:.0f} %; {} of {} MiB of host memory pinned\n",
+      "{:.0f} %; {} of {} of host memory pinned\n",
       stats.times.waits, static_cast<double>(stats.times.wait_ns) * 1e-6, total * 1e-6,
       percent(static_cast<double>(all.device_ns), total), percent(static_cast<double>(all.link_ns), total),
-      percent(static_cast<double>(all.cpu_ns), total), stats.pinned_bytes >> 20,
-      stats.host_expert_bytes >> 20);
+      percent(static_cast<double>(all.cpu_ns), total), format_bytes(stats.pinned_bytes),
+      format_bytes(stats.host_expert_bytes));
   for (const std::string& line : stats.controller) text += "  " + line + "\n";
   return text;
 }

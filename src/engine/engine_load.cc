@@ -189,8 +189,8 @@ void Engine::State::pin_experts() {
   }
   if (pinned_bytes == bytes) return;
   notes.push_back(fmt::format(
-      "{} of {} MiB of host memory are pinned: {}; the others are copied through a staging buffer",
-      pinned_bytes >> 20, bytes >> 20, why_not));
+      "{} of {} KiB of host memory are pinned: {}; the others are copied through a staging buffer",
+      pinned_bytes >> 10, bytes >> 10, why_not));
   double& link_gb_s = plan->memory.profile.link_gb_s.value;
   link_gb_s *= 1 - 0.5 * static_cast<double>(bytes - pinned_bytes) / static_cast<double>(bytes);
 }

@@ -277,6 +277,21 @@ class Placer {
     }
     uint64_t asked_slots = 0;
     for (const PoolPlacement& pool : place_.pools) asked_slots += pool.cache_slots;
+    uint64_t all_experts = 0;
+    double all_bytes = 0;
+    for (const experts::GroupShape& group : place_.groups) {
+      all_experts += group.layers.size() * group.n_experts;
+      all_bytes += static_cast<double>(group.layers.size() * group.n_experts * group.expert_bytes);
+    }
+    const bool asked_for_more =
+        (options_.cache.unit == CacheSize::Unit::kSlots &&
+         options_.cache.value > static_cast<double>(all_experts)) ||
+        (options_.cache.unit == CacheSize::Unit::kMib && options_.cache.value * 1048576 > all_bytes);
+    if (asked_for_more)
+      place_.notes.push_back(fmt::format(
+          "a cache of {}{} is more than all {} experts take: it has {} slots, and no more bytes are taken",
+          options_.cache.text(), options_.cache.unit == CacheSize::Unit::kMib ? " MiB" : "", all_experts,
+          asked_slots));
     if (asked_slots == 0 && !options_.cache.is_off())
       place_.notes.push_back(fmt::format("the expert cache is not in force: {} hold no whole expert ({} KiB)",
                                          options_.cache.unit == CacheSize::Unit::kAuto

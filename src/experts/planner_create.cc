@@ -139,19 +139,22 @@ void Planner::write_notes() {
     const uint32_t one =
         plan_floors(1, group.pool.shape().n_experts, group.pool.shape().n_used, group.pool.shape().n_experts)
             .floor;
+    // Whose experts: said where there are several layouts.
+    const std::string whose = groups_.size() == 1
+                                  ? ""
+                                  : fmt::format("Of the {} layers whose experts have {} bytes: ", n_layers,
+                                                group.pool.shape().expert_bytes);
     if (n_slots == 0) {
-      notes_.push_back(
-          fmt::format("Group {} ({} layers): no slots, so no expert stays on the device.", g, n_layers));
+      notes_.push_back(whose + "no slots, so no expert stays on the device.");
     } else if (floors.n_layers < n_layers) {
       notes_.push_back(fmt::format(
-          "Group {}: {} slots are too few for its {} layers at {} slots each; {} take part (from layer {}), "
-          "the others "
+          "{}{} slots are too few for {} layers at {} slots each; {} take part (from layer {}), the others "
           "have no cache. {} slots would serve all.",
-          g, n_slots, n_layers, one, floors.n_layers, group.pool.shape().layers.front(), n_layers * one));
+          whose, n_slots, n_layers, one, floors.n_layers, group.pool.shape().layers.front(), n_layers * one));
     }
     if (group.n_ring == 0)
-      notes_.push_back(fmt::format(
-          "Group {}: no ring beside the cache, so an expert that gets no slot is computed on the CPU.", g));
+      notes_.push_back(whose +
+                       "no ring beside the cache, so an expert that gets no slot is computed on the CPU.");
   }
 }
 
