@@ -3,20 +3,14 @@
 #include <fmt/format.h>
 
 #include "backend/cpu/kernels.h"
+#include "tune/fingerprint.h"
 
 namespace spillway::cli {
 
 std::string version_text() {
-#if defined(__clang__)
-  const char* compiler = "clang " __clang_version__;
-#else
-  const char* compiler = "gcc " __VERSION__;
-#endif
-  return fmt::format(
-      "spillway {}\nbuilt with {} ({}{})\nkernels on this processor: {}", SPILLWAY_VERSION, compiler,
-      SPILLWAY_BUILD_TYPE,
-      std::string_view(SPILLWAY_SANITIZERS).empty() ? "" : ", sanitizers: " SPILLWAY_SANITIZERS,
-      cpu::kernels(cpu::best_instruction_set()).name);
+  const report::Build build = tune::build_facts();
+  return fmt::format("spillway {}\nbuilt with {} ({})\nkernels on this processor: {}", build.version,
+                     build.compiler, build.type, cpu::kernels(cpu::best_instruction_set()).name);
 }
 
 }  // namespace spillway::cli
