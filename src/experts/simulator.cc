@@ -36,7 +36,6 @@ Result<SimulationResult> run(const Routes& routes, const SimulationSetup& setup,
   const double fixed_us = setup.step_us.value_or(setup.machine.step_us.value);
   LayerClock clock;
   SimulationResult result;
-  std::vector<double> step_us;
   for (const Routes::Step& step : routes.steps()) {
     const double dense_us = static_cast<double>(setup.dense_bytes) /
                             (setup.machine.device_gb_s.value * 1000.0) *
@@ -49,13 +48,14 @@ Result<SimulationResult> run(const Routes& routes, const SimulationSetup& setup,
                                layers[(i + 1) % layers.size()].layer, gap_us);
     result.us += us;
     result.tokens += step.n_tokens;
-    if (2 * step_us.size() >= routes.steps().size()) {
+    if (2 * result.steps_us.size() >= routes.steps().size()) {
       result.late_us += us;
       result.late_tokens += step.n_tokens;
       result.longest_step_us = std::max(result.longest_step_us, us);
     }
-    step_us.push_back(us);
+    result.steps_us.push_back(us);
   }
+  std::vector<double> step_us = result.steps_us;
   if (!step_us.empty()) {
     const auto middle = step_us.begin() + static_cast<std::ptrdiff_t>(step_us.size() / 2);
     std::nth_element(step_us.begin(), middle, step_us.end());

@@ -32,6 +32,7 @@ struct SimulationResult {
   uint64_t late_tokens = 0;
   double median_step_us = 0.0;
   double longest_step_us = 0.0;  // of the second half
+  std::vector<double> steps_us;  // (steps)
   std::optional<ControllerReport> report;
   std::vector<std::string> notes;
 };
