@@ -1,0 +1,36 @@
+// What the tuner decides from what was measured, and says of it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tune/contest.h"
+#include "tune/search.h"
+#include "tune/time_model.h"
+#include "tune/tuner.h"
+
+namespace spillway::tune {
+
+// The measurements that decide. Ratios are of speeds by the goal, above 1 where the second is the better.
+struct Findings {
+  const LabFacts& facts;
+  Goal goal;
+  const Entrant* by_default = nullptr;
+  const Entrant* none_entrant = nullptr;              // the best without a cache; null: nothing was compared
+  const Entrant* winner = nullptr;                    // null: the default
+  std::optional<report::Comparison> gain, ttft, p95;  // default to winner
+  std::optional<report::Comparison> none;             // default to no cache
+  std::optional<report::Comparison> over_none;        // no cache to winner
+};
+
+// Outcome, recommended settings, gain and conclusion.
+void decide(const Findings& findings, TuneReport& report);
+
+// Settings, runs and rows of what was run, then the rows of what was predicted alone.
+void add_rows(const Contest& contest, const SearchResult& found, TuneReport& report);
+
+std::string words_for_check(const ModelCheck& check, bool failed);
+std::string words_for_resident();
+std::string words_for_fit();
+
+}  // namespace spillway::tune
