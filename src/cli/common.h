@@ -25,6 +25,7 @@ void add_bench(CLI::App& app, int& exit_code);
 void add_devices(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
 void add_trace(CLI::App& app, int& exit_code);
+void add_report(CLI::App& app, int& exit_code);
 
 // Prints "spillway: <message>" to standard error; the exit code is kExitError.
 int report(const Error& error);

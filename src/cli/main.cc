@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   add_devices(app, exit_code);
   add_verify(app, exit_code);
   add_trace(app, exit_code);
+  add_report(app, exit_code);
 
   std::vector<std::string> arguments = rewrite_arguments(argc, argv);
   std::vector<std::string> commands;

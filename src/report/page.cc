@@ -1,0 +1,247 @@
+#include "report/page.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "report/page_charts.h"
+#include "report/page_data.h"
+#include "report/page_tables.h"
+#include "report/statistics.h"
+#include "report/words.h"
+
+namespace spillway::report {
+namespace {
+
+// A section that is left out where nothing was put into it.
+class Writer {
+ public:
+  Writer(Page& page, uint32_t level) : page_(page), level_(level) {}
+
+  void section(std::string title, std::vector<Block> blocks) {
+    if (!blocks.empty()) page_.sections.push_back({std::move(title), level_, std::move(blocks)});
+  }
+
+ private:
+  Page& page_;
+  const uint32_t level_;
+};
+
+void add(std::vector<Block>& blocks, MaybeFigure figure) {
+  if (figure) blocks.emplace_back(*std::move(figure));
+}
+void add(std::vector<Block>& blocks, Table table) {
+  if (!table.rows.empty()) blocks.emplace_back(std::move(table));
+}
+
+// Sentences about a machine that was not quiet.
+std::vector<Block> load_warnings(const ResultFile& result) {
+  std::vector<Block> blocks;
+  const size_t n = result.runs.size();
+  size_t busy = 0, throttled = 0, cut = 0;
+  double most = 0;
+  for (const Run& run : result.runs) {
+    busy += was_busy(run), throttled += was_throttled(run), cut += !run.cut_short.empty();
+    most = std::max(most, run.load.other_cpu);
+  }
+  const auto warn = [&](std::string text) {
+    blocks.emplace_back(Paragraph{std::move(text), Paragraph::Kind::kWarning});
+  };
+  if (busy > 0)
+    warn(fmt::format(
+        "The machine was busy: during {} of {} runs other processes used more than a quarter of a "
+        "core, at most {} cores. Differences of a few per cent may be theirs.",
+        busy, n, short_number(most)));
+  if (throttled > 0)
+    warn(fmt::format(
+        "The machine was throttled: during {} of {} runs a CPU quota kept this process from running.",
+        throttled, n));
+  if (cut > 0)
+    warn(fmt::format("{} of {} runs were cut short; what they measured until then is shown.", cut, n));
+  return blocks;
+}
+
+// Drift and two modes, setting by setting.
+std::vector<std::string> speed_remarks(const ResultFile& result) {
+  std::vector<std::string> remarks;
+  for (uint32_t s = 0; s < result.settings.size(); ++s) {
+    std::vector<double> speeds;
+    for (const Run& run : result.runs)
+      if (run.setting == s && run.warm && decode_tok_s(run) > 0) speeds.push_back(decode_tok_s(run));
+    const std::string& name = result.settings[s].name;
+    if (const Drift drift = find_drift(speeds); drift.seen)
+      remarks.push_back(fmt::format("'{}' drifted by {:+.1f} % from its first warm run to its last.", name,
+                                    100 * drift.change));
+    if (const Modes modes = find_modes(speeds); modes.two)
+      remarks.push_back(
+          fmt::format("'{}' ran at two speeds, about {} and {} tok/s: another clock frequency or another "
+                      "kind of core?",
+                      name, number_text(modes.low), number_text(modes.high)));
+  }
+  return remarks;
+}
+
+std::vector<Block> slower_blocks(const ResultFile& result) {
+  std::vector<Block> blocks;
+  if (result.rows.size() < 2) return blocks;
+  Table table = table_of_slower(result);
+  if (!table.rows.empty()) {
+    blocks.emplace_back(std::move(table));
+    return blocks;
+  }
+  const auto unclear = std::ranges::count(result.rows, "not resolved", &Row::verdict);
+  blocks.emplace_back(Paragraph{fmt::format(
+      "Nothing came out slower than '{}', the first row{}.{}", row_name(result.rows[0]),
+      result.rows[0].machine.empty() ? "" : " of its machine",
+      unclear > 0
+          ? fmt::format(" For {} of {} rows the runs could not tell.", unclear, result.rows.size() - 1)
+          : "")});
+  return blocks;
+}
+
+void add_result(Page& page, const ResultFile& result, uint32_t level) {
+  Writer writer(page, level);
+  std::vector<Block> found;
+  if (!result.conclusion.empty())
+    found.emplace_back(Paragraph{result.conclusion, Paragraph::Kind::kConclusion});
+  for (Block& warning : load_warnings(result)) found.push_back(std::move(warning));
+  List notes{result.notes};
+  std::erase(notes.items, "");
+  if (!notes.items.empty()) found.emplace_back(std::move(notes));
+  writer.section("What was found", std::move(found));
+
+  std::vector<Block> speed;
+  add(speed, speed_of_settings(result));
+  const std::vector<const Row*> leading = leading_rows(result);
+  add(speed, table_of_rows("What each setting comes to", leading));
+  add(speed, speed_over_cache(result));
+  add(speed, speed_over_share(result));
+  if (leading.size() < result.rows.size()) {
+    std::vector<const Row*> all;
+    for (const Row& row : result.rows) all.push_back(&row);
+    speed.emplace_back(Closed{table_of_rows(fmt::format("All {} rows", all.size()), all)});
+  }
+  writer.section("Speed", std::move(speed));
+  writer.section("What got slower", slower_blocks(result));
+
+  std::vector<Block> time;
+  add(time, time_of_resources(result));
+  writer.section("Time per resource", std::move(time));
+
+  std::vector<Block> latency;
+  add(latency, latencies(summarize(result)));
+  writer.section("Latency", std::move(latency));
+
+  std::vector<Block> hits;
+  add(hits, hits_over_tokens(result));
+  writer.section("Expert cache, cold to warm", std::move(hits));
+
+  std::vector<Block> terms;
+  add(terms, table_of_terms(result));
+  writer.section(result.kind == "probe" ? "What the machine does" : "Terms and values", std::move(terms));
+
+  std::vector<Block> runs;
+  add(runs, runs_in_order(result));
+  if (std::vector<std::string> remarks = speed_remarks(result); !remarks.empty())
+    runs.emplace_back(List{std::move(remarks)});
+  if (Table table = table_of_runs(result); !table.rows.empty()) runs.emplace_back(Closed{std::move(table)});
+  writer.section("The runs, and the load of the machine", std::move(runs));
+
+  std::vector<Block> origin;
+  add(origin, table_of_origin(result));
+  add(origin, table_of_differing_flags(result));
+  if (Table table = table_of_all_flags(result); !table.rows.empty())
+    origin.emplace_back(Closed{std::move(table)});
+  writer.section("Machine, model and settings", std::move(origin));
+}
+
+std::string model_name(const ResultFile& result) {
+  return !result.model.name.empty() ? result.model.name : result.model.file;
+}
+
+// What both say and say differently.
+void compare(std::vector<std::string>& all, const char* what, const std::string& here,
+             const std::string& other) {
+  if (here != other)
+    all.push_back(fmt::format("{} {}, not {}", what, other.empty() ? "not known" : other,
+                              here.empty() ? "not known" : here));
+}
+
+}  // namespace
+
+std::vector<std::string> differences(const ResultFile& here, const ResultFile& other) {
+  std::vector<std::string> all;
+  const auto build = [](const Build& b) {
+    return b == Build{} ? "" : fmt::format("{}, {}, {}", b.version, b.compiler, b.type);
+  };
+  compare(all, "build", build(here.build), build(other.build));
+  // The content decides where both know it: files get renamed.
+  if (here.model.content.empty() || here.model.content != other.model.content) {
+    const auto model = [](const ResultFile& result) {
+      const Model& m = result.model;
+      return m == Model{} ? ""
+                          : fmt::format("{} ({} bytes, content {})", model_name(result), m.bytes, m.content);
+    };
+    compare(all, "model", model(here), model(other));
+  }
+  const Machine &a = here.machine, &b = other.machine;
+  const auto cpu = [](const Machine& m) {
+    return m.cpu.empty() ? "" : fmt::format("{}, {} cores", m.cpu, m.cores);
+  };
+  compare(all, "processor", cpu(a), cpu(b));
+  // What a process may use changes a little from start to start.
+  const double memory_a = static_cast<double>(a.memory_bytes), memory_b = static_cast<double>(b.memory_bytes);
+  if (std::abs(memory_a - memory_b) > 0.05 * std::max(memory_a, memory_b))
+    compare(all, "memory", bytes_text(memory_a), bytes_text(memory_b));
+  const auto device = [](const Machine& m) {
+    return m.device.empty() ? ""
+                            : fmt::format("{} {} ({})", m.device, m.driver,
+                                          bytes_text(static_cast<double>(m.device_bytes)));
+  };
+  compare(all, "device", device(a), device(b));
+  compare(all, "system", a.system, b.system);
+  const auto workload = [](const Workload& w) {
+    return w == Workload{}
+               ? ""
+               : fmt::format("{} ({}, {} requests, {} users)", w.name, w.content, w.requests, w.users);
+  };
+  compare(all, "workload", workload(here.workload), workload(other.workload));
+  return all;
+}
+
+Page make_page(std::span<const NamedResult> results) {
+  const ResultFile& first = results[0].result;
+  Page page;
+  constexpr size_t kMostOfName = 80;
+  const auto name = [](const std::string& text) { return shortened(clean_text(text), kMostOfName); };
+  page.title = "Spillway report";
+  if (!model_name(first).empty()) page.title += ": " + name(model_name(first));
+  std::vector<std::string> parts;
+  for (const std::string& part : {first.kind, first.machine.cpu, first.machine.device, first.created})
+    if (!part.empty() && part != "none") parts.push_back(name(part));
+  page.subtitle = fmt::format("{}", fmt::join(parts, " \u00b7 "));
+  if (results.size() == 1) {
+    add_result(page, first, 2);
+    return page;
+  }
+  std::vector<Block> overview;
+  overview.emplace_back(table_of_results(results));
+  add(overview, speed_of_results(results));
+  page.sections.push_back({"All results", 2, std::move(overview)});
+  for (size_t i = 0; i < results.size(); ++i) {
+    const ResultFile& result = results[i].result;
+    Section head{fmt::format("Result {}: {}", i + 1, results[i].file), 2, {}};
+    if (i > 0) {
+      if (const auto all = differences(first, result); !all.empty())
+        head.blocks.emplace_back(Paragraph{
+            fmt::format("These numbers do not stand for result 1. Different here: {}.", fmt::join(all, "; ")),
+            Paragraph::Kind::kWarning});
+    }
+    page.sections.push_back(std::move(head));
+    add_result(page, result, 3);
+  }
+  return page;
+}
+
+}  // namespace spillway::report

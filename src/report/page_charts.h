@@ -1,0 +1,25 @@
+// The charts of a page. Each is nothing where the result has not what it shows, or a single value that a
+// table says better.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "report/page.h"
+#include "report/page_data.h"
+
+namespace spillway::report {
+
+using MaybeFigure = std::optional<Figure>;
+
+MaybeFigure speed_of_settings(const ResultFile& result);
+// Several results in one chart, in their order, each with its number before its names.
+MaybeFigure speed_of_results(std::span<const NamedResult> results);
+MaybeFigure speed_over_cache(const ResultFile& result);
+MaybeFigure speed_over_share(const ResultFile& result);
+MaybeFigure time_of_resources(const ResultFile& result);
+MaybeFigure latencies(std::span<const SettingSummary> settings);
+MaybeFigure hits_over_tokens(const ResultFile& result);
+MaybeFigure runs_in_order(const ResultFile& result);
+
+}  // namespace spillway::report

@@ -1,0 +1,54 @@
+// What a page draws, worked out of a result once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/result.h"
+
+namespace spillway::report {
+
+// Of one setting, over its runs.
+struct SettingSummary {
+  std::string name;
+  uint32_t index = 0;  // of the result's settings; its colour
+  uint32_t cold_runs = 0, warm_runs = 0;
+  // Of the warm runs, or of the cold ones where there are no others; ascending.
+  std::vector<double> itl_ms, ttft_s;
+  bool only_cold = false;
+};
+// Of the settings that ran, in order.
+std::vector<SettingSummary> summarize(const ResultFile& result);
+
+// Tokens after the first over the time that they took, of all requests: what one user sees. 0 where there
+// were none.
+double decode_tok_s(const Run& run);
+
+// What is to be known of a run before it is believed: cold, cut short, a busy or throttled machine.
+inline constexpr double kBusyCores = 0.25;        // used by other processes
+inline constexpr double kThrottledShare = 0.005;  // of the run's time
+bool was_busy(const Run& run);
+bool was_throttled(const Run& run);
+
+// Of each run, whether its speed is an outlier among the warm runs of its setting (report/statistics.h).
+std::vector<bool> outlier_runs(const ResultFile& result);
+
+// What a row is called on a page: its setting's name, with its machine where it has one.
+std::string row_name(const Row& row);
+std::string share_name(const Row& row);  // "share 0.5", "share auto"
+
+// The rows that a page shows at first: all, or of many the measured ones where there are some. Predicted
+// grids have hundreds of rows, which curves and a closed table show.
+std::vector<const Row*> leading_rows(const ResultFile& result);
+
+// Rows that were, or came out, slower than the first row of the same machine. What has no verdict is compared
+// with what has the same label only.
+struct SlowerRow {
+  size_t row = 0;
+  size_t than = 0;
+  double ratio = 1;     // of decode speeds
+  bool judged = false;  // by a verdict; else only its number is lower, by more than 3 %
+};
+std::vector<SlowerRow> slower_rows(const ResultFile& result);
+
+}  // namespace spillway::report

@@ -1,0 +1,230 @@
+#include "report/page_tables.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "report/page_data.h"
+#include "report/words.h"
+
+namespace spillway::report {
+namespace {
+
+constexpr Column::Kind kNumber = Column::Kind::kNumber;
+
+// Leaves out columns in which no row has anything.
+void drop_empty_columns(Table& table) {
+  for (size_t c = table.columns.size(); c-- > 0;) {
+    const auto is_empty = [&](const auto& row) { return row[c].empty(); };
+    if (!std::ranges::all_of(table.rows, is_empty)) continue;
+    table.columns.erase(table.columns.begin() + static_cast<std::ptrdiff_t>(c));
+    for (auto& row : table.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(c));
+  }
+}
+
+std::string known(std::optional<double> value) { return value ? number_text(*value) : ""; }
+std::string positive(double value) { return value > 0 ? number_text(value) : ""; }
+
+// Of the measured value: "-3.1 %".
+std::string prediction_error(const Row& row) {
+  if (!row.predicted_tok_s || !(row.decode_tok_s > 0) || row.label != Label::kMeasured) return "";
+  const double error = *row.predicted_tok_s / row.decode_tok_s - 1;
+  return std::isfinite(error) ? fmt::format("{:+.1f} %", 100 * error) : "";
+}
+
+std::string remarks(const Run& run, bool is_outlier) {
+  std::vector<std::string> all;
+  if (is_outlier) all.emplace_back("an outlier of its setting");
+  if (was_busy(run))
+    all.push_back(fmt::format("busy: others used {} cores", short_number(run.load.other_cpu)));
+  if (was_throttled(run))
+    all.push_back(fmt::format("throttled for {} s by a CPU quota", short_number(run.load.throttled_s)));
+  if (!run.cut_short.empty()) all.push_back("cut short: " + run.cut_short);
+  return fmt::format("{}", fmt::join(all, "; "));
+}
+
+std::string finishes(const Run& run) {
+  std::map<std::string, uint32_t> count;
+  for (const Request& request : run.requests) ++count[request.finish.empty() ? "not known" : request.finish];
+  std::string text;
+  for (const auto& [finish, n] : count) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", n, finish);
+  return text;
+}
+
+}  // namespace
+
+Table table_of_rows(std::string title, std::span<const Row* const> rows) {
+  Table table{std::move(title),
+              {{"Setting"},
+               {"Label"},
+               {"Cache", kNumber},
+               {"Share", kNumber},
+               {"Decode, tok/s", kNumber},
+               {"Prefill, tok/s", kNumber},
+               {"TTFT, s", kNumber},
+               {"ITL p95, ms", kNumber},
+               {"Hits", kNumber},
+               {"Predicted", kNumber},
+               {"Error", kNumber},
+               {"Against the first"}}};
+  for (const Row* row : rows)
+    table.rows.push_back(
+        {row_name(*row), std::string(label_name(row->label)),
+         row->cache_bytes > 0 || !row->share.empty() ? bytes_text(row->cache_bytes) : "", row->share,
+         row->decode_tok_s > 0 ? interval_text(row->decode_tok_s, row->decode_low, row->decode_high) : "",
+         positive(row->prefill_tok_s), known(row->ttft_s), known(row->p95_itl_ms),
+         row->hit_rate ? percent_text(*row->hit_rate) : "", known(row->predicted_tok_s),
+         prediction_error(*row), row->verdict});
+  drop_empty_columns(table);
+  return table;
+}
+
+Table table_of_slower(const ResultFile& result) {
+  Table table{"Slower than the first",
+              {{"Setting"},
+               {"Label"},
+               {"Decode, tok/s", kNumber},
+               {"The first, tok/s", kNumber},
+               {"Slower by", kNumber},
+               {"How it is known"}}};
+  for (const SlowerRow& slower : slower_rows(result)) {
+    const Row &row = result.rows[slower.row], &first = result.rows[slower.than];
+    table.rows.push_back(
+        {row_name(row), std::string(label_name(row.label)),
+         interval_text(row.decode_tok_s, row.decode_low, row.decode_high),
+         fmt::format("{}, {}", interval_text(first.decode_tok_s, first.decode_low, first.decode_high),
+                     label_name(first.label)),
+         slower.ratio < 1 ? percent_text(1 - slower.ratio) : "",
+         slower.judged ? "compared beyond the noise" : "the numbers alone; not compared"});
+  }
+  return table;
+}
+
+Table table_of_terms(const ResultFile& result) {
+  Table table{"Terms and values",
+              {{"Name"}, {"Value", kNumber}, {"Unit"}, {"95 % interval", kNumber}, {"Label"}, {"Note"}}};
+  for (const Term& term : result.terms)
+    table.rows.push_back(
+        {term.name, number_text(term.value), term.unit,
+         term.low || term.high ? fmt::format("{} to {}", number_text(term.low), number_text(term.high)) : "",
+         std::string(label_name(term.label)), term.note});
+  drop_empty_columns(table);
+  return table;
+}
+
+Table table_of_runs(const ResultFile& result) {
+  Table table{"Every run, in the order in which they ran (measured)",
+              {{"Run"},
+               {"Setting"},
+               {"State"},
+               {"Decode, tok/s", kNumber},
+               {"Seconds", kNumber},
+               {"CPU seconds", kNumber},
+               {"Host peak", kNumber},
+               {"Device peak", kNumber},
+               {"Cores used by others", kNumber},
+               {"Requests ended by"},
+               {"To be looked at"}}};
+  const std::vector<bool> is_outlier = outlier_runs(result);
+  for (size_t i = 0; i < result.runs.size(); ++i) {
+    const Run& run = result.runs[i];
+    const auto peak = [](uint64_t bytes) { return bytes > 0 ? bytes_text(static_cast<double>(bytes)) : ""; };
+    table.rows.push_back({fmt::format("{}", i + 1), result.settings[run.setting].name,
+                          run.warm ? "warm" : "cold", positive(decode_tok_s(run)), number_text(run.seconds),
+                          positive(run.cpu_s), peak(run.host_peak_bytes), peak(run.device_peak_bytes),
+                          short_number(run.load.other_cpu), finishes(run), remarks(run, is_outlier[i])});
+  }
+  drop_empty_columns(table);
+  return table;
+}
+
+Table table_of_origin(const ResultFile& result) {
+  Table table{"", {{"What"}, {"Which"}}};
+  const auto add = [&](const char* what, const std::string& which) {
+    if (!which.empty()) table.rows.push_back({what, which});
+  };
+  const auto size = [](uint64_t bytes) {
+    return bytes > 0 ? ", " + bytes_text(static_cast<double>(bytes)) : std::string();
+  };
+  const Model& model = result.model;
+  if (!model.name.empty() || !model.file.empty())
+    add("Model",
+        fmt::format("{} ({}{})", model.name.empty() ? "unnamed" : model.name, model.file, size(model.bytes)));
+  add("Content of the model", model.content);
+  const Machine& machine = result.machine;
+  if (!machine.cpu.empty())
+    add("Processor",
+        machine.cores > 0 ? fmt::format("{}, {} cores usable", machine.cpu, machine.cores) : machine.cpu);
+  if (machine.memory_bytes > 0)
+    add("Memory", bytes_text(static_cast<double>(machine.memory_bytes)) + " usable");
+  if (!machine.device.empty())
+    add("Device", machine.device + size(machine.device_bytes) +
+                      (machine.driver.empty() ? "" : ", driver " + machine.driver));
+  add("System", machine.system);
+  const Build& build = result.build;
+  if (!build.version.empty())
+    add("Build", fmt::format("{}, {}, {}", build.version, build.compiler, build.type));
+  const Workload& workload = result.workload;
+  if (!workload.name.empty())
+    add("Workload",
+        fmt::format("{}: {} requests a run, {} at once", workload.name, workload.requests, workload.users));
+  add("Content of the workload", workload.content);
+  add("Made", result.created);
+  add("Command", result.command);
+  return table;
+}
+
+Table table_of_differing_flags(const ResultFile& result) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const Setting& setting : result.settings)
+    for (const auto& [flag, value] : setting.flags) values[flag].insert(value);
+  Table table{"In what the settings differ", {{"Setting"}}};
+  std::vector<std::string> differing;
+  for (const auto& [flag, all] : values) {
+    const bool everywhere = std::ranges::all_of(
+        result.settings, [&](const Setting& setting) { return setting.flags.contains(flag); });
+    if (all.size() > 1 || !everywhere) differing.push_back(flag);
+  }
+  if (differing.empty()) return table;
+  for (const std::string& flag : differing) table.columns.push_back({flag});
+  for (const Setting& setting : result.settings) {
+    std::vector<std::string> row = {setting.name};
+    for (const std::string& flag : differing) {
+      const auto found = setting.flags.find(flag);
+      row.push_back(found == setting.flags.end() ? "\u2013" : found->second);
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Table table_of_all_flags(const ResultFile& result) {
+  Table table{"All settings in full", {{"Setting"}, {"Flags"}}};
+  for (const Setting& setting : result.settings) {
+    std::string flags;
+    for (const auto& [flag, value] : setting.flags)
+      flags += fmt::format("{}{} {}", flags.empty() ? "" : " ", flag, value);
+    table.rows.push_back({setting.name, flags});
+  }
+  return table;
+}
+
+Table table_of_results(std::span<const NamedResult> results) {
+  Table table{"The results on this page", {{"Result"}, {"File"}, {"Kind"}, {"Made"}, {"Against result 1"}}};
+  for (size_t i = 0; i < results.size(); ++i) {
+    const ResultFile& result = results[i].result;
+    std::string against;
+    if (i > 0) {
+      const std::vector<std::string> all = differences(results[0].result, result);
+      against = all.empty() ? "same build, machine, model and workload"
+                            : fmt::format("not comparable: {}", fmt::join(all, "; "));
+    }
+    table.rows.push_back({fmt::format("{}", i + 1), results[i].file, result.kind, result.created, against});
+  }
+  return table;
+}
+
+}  // namespace spillway::report

@@ -1,0 +1,32 @@
+// Numbers and texts as people read them. What is no number, or not known, is a dash.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace spillway::report {
+
+// Three significant digits without an exponent where that stays readable: "0.0123", "12.3", "1,234".
+std::string number_text(double value);
+std::string number_text(std::optional<double> value);
+// The same without zeros at the end: for sizes and settings, which were not measured.
+std::string short_number(double value);
+// "1.5 GiB", "144 B", "0"
+std::string bytes_text(double bytes);
+// "61.3 %" of 0.613
+std::string percent_text(double share);
+std::string percent_text(std::optional<double> share);
+// "1.2 (1.1 to 1.3)", or the value alone.
+std::string interval_text(double value, std::optional<double> low, std::optional<double> high);
+
+// The text as valid UTF-8 on one line: broken bytes become U+FFFD; control characters, and those that turn
+// the direction of what follows, are written out ("\x1b", "\u202e"). Texts in results come from files and
+// people.
+std::string clean_text(std::string_view text);
+
+// For reading: at most `most` characters of it, the last one an ellipsis where something was cut off.
+// Requires: valid UTF-8, most > 0.
+std::string shortened(std::string_view text, size_t most);
+
+}  // namespace spillway::report
