@@ -43,7 +43,7 @@ function(spillway_tests name)
   target_compile_definitions(${name}_tests PRIVATE SPILLWAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                                    SPILLWAY_BINARY_DIR="${PROJECT_BINARY_DIR}")
   include(GoogleTest)
-  gtest_discover_tests(${name}_tests NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+  gtest_discover_tests(${name}_tests NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${SPILLWAY_TEST_SECONDS})
 endfunction()
 
 # spillway_fuzz(NAME LINK target...): tests/fuzz/NAME_fuzz.cc, with libFuzzer where SPILLWAY_FUZZ is on, else with a

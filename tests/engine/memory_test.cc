@@ -13,6 +13,7 @@
 #include "engine/memory_plan.h"
 #include "gguf/writer.h"
 #include "support/run_engine.h"
+#include "support/sanitizers.h"
 
 namespace spillway {
 namespace {
@@ -104,9 +105,7 @@ uint64_t malloc_bytes() {
 }
 
 TEST(Memory, LoadingTakesWhatThePlanSaysAndGeneratingTakesNoMore) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's own memory is larger than what is measured";
-#endif
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's own memory is larger than what is measured";
   const ModelSpec spec{.layers = 8,
                        .hidden = 256,
                        .heads = 8,
