@@ -23,6 +23,7 @@ void add_detokenize(CLI::App& app, int& exit_code);
 void add_logits(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
 void add_devices(CLI::App& app, int& exit_code);
+void add_probe(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
 void add_trace(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);

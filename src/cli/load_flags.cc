@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "cli/common.h"
 #include "cli/expert_report.h"
+#include "cli/profiles.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
 
@@ -95,6 +96,11 @@ Result<engine::Options> LoadFlags::options(const CLI::App& command) const {
                                              : engine::LoadMode::kAuto;
   SW_ASSIGN(options.device, device.options(command));
   options.kv_types = {.key = kv_type(key_type), .value = kv_type(value_type)};
+  for (const SavedProfile& saved : saved_profiles()) {
+    const report::Machine& machine = saved.file.machine;
+    if (saved.changes.empty())
+      options.profiles.push_back({saved.file.profile, machine.device, machine.driver});
+  }
   if (instruction_set == "scalar") options.instruction_set = cpu::InstructionSet::kScalar;
   if (instruction_set == "avx2") options.instruction_set = cpu::InstructionSet::kAvx2;
   if (instruction_set == "avx512") options.instruction_set = cpu::InstructionSet::kAvx512;
@@ -102,6 +108,22 @@ Result<engine::Options> LoadFlags::options(const CLI::App& command) const {
 }
 
 namespace {
+
+// Where the rates that the planner starts from are from; empty where nothing was ever measured here.
+std::string describe_profile(const engine::Engine& engine) {
+  const backend::DeviceInfo* device = engine.device();
+  if (device == nullptr || engine.placement().n_planned_layers() == 0) return {};
+  if (engine.memory().profile.link_gb_s.label == Label::kMeasured)
+    return fmt::format("hardware profile: {} (measured)", engine.memory().profile.source);
+  for (const SavedProfile& saved : saved_profiles()) {
+    std::vector<std::string> changes = saved.changes;
+    if (saved.file.machine.device != device->name) continue;
+    if (saved.file.machine.driver != device->driver) changes.push_back("the device's driver changed");
+    return fmt::format("the hardware profile in '{}' is not used: {}; measure again with 'spillway probe'",
+                       saved.path, changes.empty() ? "it was measured without a link" : changes[0]);
+  }
+  return {};
+}
 
 void note_unused_tensors(const model::Description& model) {
   constexpr size_t kNamed = 3;
@@ -139,6 +161,7 @@ Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, cons
     say(dim(describe_load(**engine)));
     if ((*engine)->device() != nullptr)
       say(dim(describe_placement((*engine)->memory(), (*engine)->placement(), *(*engine)->device())));
+    if (const std::string words = describe_profile(**engine); !words.empty()) say(dim(words));
   }
   return engine;
 }

@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
   add_logits(app, exit_code);
   add_bench(app, exit_code);
   add_devices(app, exit_code);
+  add_probe(app, exit_code);
   add_verify(app, exit_code);
   add_trace(app, exit_code);
   add_report(app, exit_code);

@@ -13,6 +13,7 @@
 #include "cli/expert_report.h"
 #include "cli/load_flags.h"
 #include "cli/model_text.h"
+#include "cli/profiles.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
 #include "experts/comparison.h"
@@ -230,9 +231,7 @@ Result<experts::SimulationSetup> replay_setup(const ReplayFlags& flags, const ex
         static_cast<double>(bytes);
   }
   if (!flags.machine.empty()) {
-    auto machine = experts::find_machine(flags.machine);
-    if (!machine) return std::unexpected(machine.error().in("--machine " + flags.machine));
-    setup.machine = *std::move(machine);
+    SW_ASSIGN(setup.machine, find_profile("--machine", flags.machine));
     setup.step_us.reset();
   }
   if (flags.expert_bytes > 0) setup.expert_bytes = flags.expert_bytes;
@@ -313,7 +312,8 @@ void add_replay_options(CLI::App& command, ReplayFlags& flags) {
   command.add_option("trace", flags.trace, "file written by 'trace record'")->required();
   command.add_option("--machine", flags.machine,
                      "replay on another machine's profile: rtx3060-pcie3-ddr4, rtx3060-pcie4-ddr4, "
-                     "rtx4090-pcie4-ddr5, rtx3090-pcie4-epyc; without it, on the profile of the record");
+                     "rtx4090-pcie4-ddr5, rtx3090-pcie4-epyc, or a file that 'spillway probe' wrote; without "
+                     "it, on the profile of the record");
   command.add_option("--moe-cache-mib", flags.cache, "another cache size: MiB, a share (25%), experts (64s)");
   command.add_option("--moe-cache-cpu-share", flags.share, "another share: 0 to 1, or auto");
   command.add_option("--moe-cache-policy", flags.policy, "another policy: crf, lru, static, b12191");

@@ -167,6 +167,18 @@ StepSizes step_sizes(const MemoryPlan& plan, const model::Description& model) {
   return sizes;
 }
 
+namespace {
+
+experts::HardwareProfile starting_profile(const Options& options, const OpenedDevice& opened) {
+  if (opened.device)
+    for (const KnownProfile& known : options.profiles)
+      if (known.device == opened.device->info().name && known.driver == opened.device->info().driver)
+        return known.profile;
+  return experts::default_profile();
+}
+
+}  // namespace
+
 Result<Plan> plan(const ModelFiles& files, const Options& options, const OpenedDevice& opened) {
   SW_ASSIGN(model::Description description, model::describe(files.model.metadata(), files.model.tensors()));
   Program program(description);
@@ -187,7 +199,7 @@ Result<Plan> plan(const ModelFiles& files, const Options& options, const OpenedD
   memory.usable_bytes = limits.available_bytes;
 
   memory.device_reason = opened.reason;
-  memory.profile = experts::default_profile();
+  memory.profile = starting_profile(options, opened);
   Placement placement = place_on_cpu(program);
   if (!opened.device) {
     SW_TRY(count_host_bytes(memory, files, options, description, program, placement));

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "backend/cpu/kernels.h"
 #include "backend/host/host_device.h"
@@ -36,6 +37,12 @@ struct DeviceOptions {
   backend::HostDeviceOptions host;   // of the device "host"
 };
 
+// A hardware profile of this host that was measured with one of its devices.
+struct KnownProfile {
+  experts::HardwareProfile profile;
+  std::string device, driver;  // as DeviceInfo names them
+};
+
 struct Options {
   std::string path;  // a GGUF file, or any shard of a split one
   LoadMode load_mode = LoadMode::kAuto;
@@ -46,6 +53,8 @@ struct Options {
   backend::KvTypes kv_types;
   std::optional<cpu::InstructionSet> instruction_set;  // for tests; unset = the best
   DeviceOptions device;
+  // The planner starts from the one of the device that is used, with its driver; else from default rates.
+  std::vector<KnownProfile> profiles;
 };
 
 // What can be changed while a model is loaded (Engine::reconfigure).

@@ -166,11 +166,15 @@ Result<void> lock_memory(std::span<const std::byte> range) {
   const auto pages = whole_pages(range.data(), range.size());
   if (mlock(pages.data(), pages.size()) == 0) return {};
   const int error = errno;
-  struct rlimit limit;
-  const bool known = getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
   return std::unexpected(
       Error{Error::Kind::kNoMemory,
-            lock_refusal(range.size(), known ? limit.rlim_cur : UINT64_MAX, std::strerror(error))});
+            lock_refusal(range.size(), locked_memory_limit().value_or(UINT64_MAX), std::strerror(error))});
+}
+
+std::optional<uint64_t> locked_memory_limit() {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return limit.rlim_cur;
 }
 
 void unlock_memory(std::span<const std::byte> range) {

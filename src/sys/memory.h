@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -83,6 +84,9 @@ uint64_t huge_bytes_in(std::string_view smaps, uint64_t begin, uint64_t end);
 // remedy.
 Result<void> lock_memory(std::span<const std::byte> range);
 void unlock_memory(std::span<const std::byte> range);
+
+// RLIMIT_MEMLOCK in bytes; nothing where there is no limit.
+std::optional<uint64_t> locked_memory_limit();
 
 // The sentence for a refused lock, apart from the system call for its test. `limit` is RLIMIT_MEMLOCK in
 // bytes or UINT64_MAX for none.

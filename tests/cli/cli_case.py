@@ -5,6 +5,7 @@ from gguf_file import Gguf
 
 SPILLWAY, MAKE_MODEL = os.environ["SPILLWAY"], os.environ["MAKE_MODEL"]
 FOLDER = tempfile.mkdtemp(prefix="spillway-cli-")
+os.environ["XDG_DATA_HOME"] = FOLDER + "/data"  # no hardware profile of whoever runs the tests
 atexit.register(shutil.rmtree, FOLDER, True)
 made = {}
 
