@@ -16,6 +16,7 @@ inline constexpr uint32_t kMaxArrayDepth = 8;  // arrays of arrays
 inline constexpr uint32_t kMaxDims = 4;
 inline constexpr uint64_t kMaxAlignment = 1 << 20;
 inline constexpr uint32_t kMaxShards = 1024;
+inline constexpr uint64_t kMostPadding = 4096;  // behind the last tensor, that nobody is told of
 
 // Models.
 inline constexpr uint32_t kMaxLayers = 1024;

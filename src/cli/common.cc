@@ -6,7 +6,7 @@ namespace spillway::cli {
 
 int report(const Error& error) {
   note(error.message);
-  return kExitError;
+  return error.kind == Error::Kind::kCancelled ? kExitInterrupted : kExitError;
 }
 
 void note(const std::string& message) { say("spillway: " + printable(message)); }

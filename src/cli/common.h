@@ -28,7 +28,8 @@ void add_verify(CLI::App& app, int& exit_code);
 void add_trace(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 
-// Prints "spillway: <message>" to standard error; the exit code is kExitError.
+// Prints "spillway: <message>" to standard error. The exit code: kExitInterrupted of kCancelled, else
+// kExitError.
 int report(const Error& error);
 void note(const std::string& message);  // for the person; standard error
 void say(const std::string& line);      // to standard error as it is

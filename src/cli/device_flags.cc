@@ -8,7 +8,8 @@ namespace spillway::cli {
 namespace {
 
 // The flags that mean nothing without a device, as people write them.
-constexpr const char* kDeviceOnly[] = {"-ngl",
+constexpr const char* kDeviceOnly[] = {"--host-device-mib",
+                                       "-ngl",
                                        "-cmoe",
                                        "-ncmoe",
                                        "--moe-cache-mib",

@@ -44,6 +44,9 @@ std::string format_figures(const Figures& f) {
   const std::string cached = f.cached_tokens > 0 ? fmt::format(" ({} cached)", f.cached_tokens) : "";
   const uint32_t decoded =
       f.generated_tokens > 0 ? f.generated_tokens - 1 : 0;  // the first comes from the prefill
+  if (f.prefill_seconds == 0)
+    return fmt::format("stopped within the prompt of {} tokens{}: nothing was measured", f.prompt_tokens,
+                       cached);
   std::string text = fmt::format("measured: prompt {} tokens{} at {:.1f} tok/s", f.prompt_tokens, cached,
                                  per_second(computed, f.prefill_seconds));
   if (f.generated_tokens > 0) text += fmt::format(", first token after {:.3f} s", f.first_token_seconds);

@@ -194,7 +194,7 @@ void print_unknown(const engine::ModelFiles& files, bool tensors) {
   for (const gguf::TensorInfo& t : files.model.tensors())
     bytes_by_type[std::string(tensor_type_name(t.type_id))] += t.bytes;
   fmt::print("{}, GGUF, {} file{}, {}, {} tensors\n",
-             architecture && *architecture ? **architecture : std::string_view("no architecture named"),
+             architecture && *architecture ? printable(**architecture) : "no architecture named",
              files.files.size(), files.files.size() == 1 ? "" : "s", format_bytes(files.file_bytes),
              files.model.tensors().size());
   for (const auto& [type, bytes] : bytes_by_type) fmt::print("  {:<8} {}\n", type, format_bytes(bytes));

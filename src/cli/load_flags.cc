@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "cli/common.h"
 #include "cli/expert_report.h"
+#include "cli/output_file.h"
 #include "cli/profiles.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
@@ -107,6 +108,13 @@ Result<engine::Options> LoadFlags::options(const CLI::App& command) const {
   return options;
 }
 
+Result<void> LoadFlags::check_outputs() const {
+  if (!stats_file.empty() && stats_file == timeline_file)
+    return invalid("--stats-json and --timeline name the same file, '{}'", stats_file);
+  for (const std::string& path : {stats_file, timeline_file}) SW_TRY(check_output_file(path, model));
+  return {};
+}
+
 namespace {
 
 // Where the rates that the planner starts from are from; empty where nothing was ever measured here.
@@ -142,6 +150,7 @@ void note_unused_tensors(const model::Description& model) {
 
 Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, const CLI::App& command) {
   for (const std::string& word : flags.without_effect(command)) note(word);
+  SW_TRY(flags.check_outputs());
   SW_ASSIGN(const engine::Options options, flags.options(command));
   ProgressBar bar("loading", ProgressBar::Unit::kBytes);
   auto engine = engine::Engine::load(options, [&](uint64_t done, uint64_t total) {
@@ -151,6 +160,12 @@ Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, cons
   bar.clear();
   if (!engine) return engine;
   note_unused_tensors((*engine)->description());
+  for (const std::string& word : (*engine)->description().notes) note("warning: " + word);
+  if (const uint32_t trained = (*engine)->description().trained_context; options.context > trained)
+    note(fmt::format(
+        "warning: -c {} is more than the {} positions that the model was trained for; beyond them "
+        "its answers get worse",
+        options.context, trained));
   if (!flags.timeline_file.empty()) (*engine)->record_timeline();
   const auto unused = (*engine)->device() == nullptr
                           ? flags.device.without_device(command)
@@ -166,21 +181,10 @@ Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, cons
   return engine;
 }
 
-namespace {
-
-Result<void> write_file(const std::string& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text << std::flush;
-  if (!out) return fail(Error::Kind::kIo, "'{}' cannot be written", path);
-  return {};
-}
-
-}  // namespace
-
 Result<void> write_records(const LoadFlags& flags, const engine::Engine& engine) {
   if (!flags.stats_file.empty())
-    SW_TRY(write_file(flags.stats_file, expert_stats_json(engine).dump(2) + "\n"));
-  if (!flags.timeline_file.empty()) SW_TRY(write_file(flags.timeline_file, engine.timeline()->json()));
+    SW_TRY(write_output_file(flags.stats_file, expert_stats_json(engine).dump(2) + "\n"));
+  if (!flags.timeline_file.empty()) SW_TRY(write_output_file(flags.timeline_file, engine.timeline()->json()));
   return {};
 }
 

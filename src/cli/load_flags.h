@@ -28,6 +28,9 @@ struct LoadFlags {
   void add_to(CLI::App& command);
   Result<engine::Options> options(const CLI::App& command) const;
 
+  // What will be written later: refused now where it would replace the model.
+  Result<void> check_outputs() const;
+
   // Words about flags that were given and have nothing to do here.
   std::vector<std::string> without_effect(const CLI::App& command) const;
 };

@@ -9,6 +9,7 @@
 #include "cli/common.h"
 #include "cli/load_flags.h"
 #include "cli/model_text.h"
+#include "cli/output_file.h"
 #include "cli/terminal.h"
 #include "cli/token_list.h"
 
@@ -81,6 +82,7 @@ Result<void> logits(const LogitsFlags& flags, const CLI::App& command) {
   }
   SW_ASSIGN(const std::vector<int32_t> tokens, parse_token_list(list));
   if (tokens.empty()) return invalid("the list of tokens is empty: there is nothing to compute");
+  SW_TRY(check_output_file(flags.out, flags.load.model));
   catch_interrupts();
   SW_ASSIGN(const auto engine, load_engine(flags.load, command));
 

@@ -29,4 +29,16 @@ Result<void> write_output_file(const std::string& path, std::string_view text) {
   return fail(Error::Kind::kIo, "'{}' cannot be written: {}", path, reason);
 }
 
+Result<void> check_output_file(const std::string& path, const std::string& model) {
+  if (path.empty() || path == "-") return {};
+  std::error_code error;
+  if (!model.empty() && std::filesystem::equivalent(path, model, error))
+    return invalid("'{}' is the model itself, and would be replaced: name another file to write", path);
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder, error))
+    return fail(Error::Kind::kNotFound, "'{}' cannot be written: there is no folder '{}'", path,
+                folder.string());
+  return {};
+}
+
 }  // namespace spillway::cli

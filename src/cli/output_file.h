@@ -12,4 +12,8 @@ namespace spillway::cli {
 // regular file.
 Result<void> write_output_file(const std::string& path, std::string_view text);
 
+// Before a long run: an error where `path` is `model` (a model is not replaced), or its folder is not there.
+// Nothing where the path is empty or "-".
+Result<void> check_output_file(const std::string& path, const std::string& model);
+
 }  // namespace spillway::cli

@@ -145,6 +145,9 @@ Result<int> run(RunFlags& flags, const CLI::App& command) {
   if (chat_on_terminal && flags.no_chat)
     return invalid("--no-chat needs a prompt: give -p, -f or standard input");
   if (chat_on_terminal && flags.json) return invalid("--json needs a prompt: give -p, -f or standard input");
+  if (command.count("--model") > 0 && flags.load.model.empty())
+    return invalid(
+        "-m is empty (a variable that is not set?): give a file, or leave -m out for the demo model");
   if (flags.load.model.empty()) {
     SW_ASSIGN(flags.load.model, find_demo_model());
     note(fmt::format("no -m given: this is the demo model, small and made to show the program ({})",
@@ -176,6 +179,9 @@ Result<int> run(RunFlags& flags, const CLI::App& command) {
   };
   Result<Answer> answer = Answer{};
   if (flags.no_chat) {
+    for (const char* name : {"--system-prompt", "--chat-template-file", "--chat-template-kwargs", "--think"})
+      if (command.count(name) > 0)
+        note(fmt::format("{} has no effect with --no-chat: the text is continued as it is", name));
     answer = continue_text(*engine, *tokenizer, prompt, sampling, options, emit);
   } else {
     SW_ASSIGN(const auto chat_template,

@@ -12,7 +12,8 @@ Result<std::pair<int32_t, float>> parse_bias(const std::string& text) {
   const size_t sign = text.find_first_of("+-", 1);
   int32_t id = 0;
   const char* id_end = text.data() + std::min(sign, text.size());
-  if (sign == std::string::npos || std::from_chars(text.data(), id_end, id).ptr != id_end)
+  const auto [end_of_id, wrong] = std::from_chars(text.data(), id_end, id);
+  if (sign == std::string::npos || wrong != std::errc() || end_of_id != id_end)
     return invalid("--logit-bias '{}': needed is TOKEN_ID+NUMBER or TOKEN_ID-NUMBER, for example 15043-inf",
                    text);
   char* end = nullptr;

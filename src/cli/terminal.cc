@@ -18,6 +18,17 @@ void on_interrupt(int) {
   interrupt_flag = 1;
 }
 
+// Reading a mapped page that the file no longer has, or that its disk can't give, is a signal and no error:
+// there is nowhere to go on from, but it can be said.
+void on_bus_error(int) {
+  constexpr char kWords[] =
+      "spillway: a part of a mapped file can't be read any more: the model's file was cut short or replaced "
+      "while "
+      "it was in use, or its disk failed; start again, with '-lm none' to read it into memory first\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kWords, sizeof(kWords) - 1);
+  _exit(kExitError);
+}
+
 }  // namespace
 
 bool stdin_is_terminal() { return isatty(STDIN_FILENO); }
@@ -26,6 +37,8 @@ bool stderr_is_terminal() { return isatty(STDERR_FILENO); }
 
 void prepare_standard_streams() {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error of the write
+  std::signal(SIGBUS, on_bus_error);
   // Opened for reading, so that writing to a closed output still fails. open() gives the lowest free number.
   for (int stream = 0; stream <= 2; ++stream)
     if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != stream) _exit(kExitError);

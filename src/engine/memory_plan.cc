@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu_compute.h"
 #include "base/checked.h"
+#include "base/limits.h"
 #include "engine/weights.h"
 #include "model/describe.h"
 #include "model/sizes.h"
@@ -177,10 +178,27 @@ experts::HardwareProfile starting_profile(const Options& options, const OpenedDe
   return experts::default_profile();
 }
 
+// Bytes behind a file's last tensor that are more than padding belong to nothing: a header whose tensors were
+// lost looks like that, and all that it still names may lie at the wrong place.
+void note_bytes_left_over(const ModelFiles& files, model::Description& description) {
+  for (uint32_t shard = 0; shard < files.files.size(); ++shard) {
+    uint64_t end = 0;
+    for (const gguf::TensorInfo& tensor : files.model.tensors())
+      if (tensor.shard == shard && tensor.size_known) end = std::max(end, tensor.offset + tensor.bytes);
+    const uint64_t size = files.files[shard]->size();
+    if (end == 0 || size <= end || size - end <= limits::kMostPadding) continue;
+    description.notes.push_back(fmt::format(
+        "{}: {} bytes behind the last tensor belong to nothing: the file may be damaged; compare its size "
+        "or checksum with where it came from",
+        files.files[shard]->path(), size - end));
+  }
+}
+
 }  // namespace
 
 Result<Plan> plan(const ModelFiles& files, const Options& options, const OpenedDevice& opened) {
   SW_ASSIGN(model::Description description, model::describe(files.model.metadata(), files.model.tensors()));
+  note_bytes_left_over(files, description);
   Program program(description);
   MemoryPlan memory;
 

@@ -106,7 +106,7 @@ class Placer {
         "with a smaller -c ({} MiB are KV cache), a smaller -ub ({} MiB are scratch), fewer layers (-ngl), a "
         "smaller --moe-cache-mib or -ncmoe "
         "with more layers",
-        what, mib(needed), mib(place_.budget_bytes), mib(needed - place_.budget_bytes) + 1,
+        what, mib(needed), mib(place_.budget_bytes), mib(needed - std::min(needed, place_.budget_bytes)) + 1,
         mib(place_.bytes.kv), mib(place_.bytes.scratch));
   }
 
@@ -151,10 +151,9 @@ class Placer {
       if (options_.cache.unit != CacheSize::Unit::kAuto)
         break;  // the size is given: the rest is for residents
     }
-    if (!best) {
-      const Sizes least = needed_for(forced);
-      return too_large(place_.bytes.total() + least.bytes, "resident experts and the cache asked for");
-    }
+    if (!best)
+      return too_large(place_.bytes.total() + least_bytes(forced),
+                       "dense weights, KV cache, scratch, resident experts and the cache asked for");
     apply(*best);
     return {};
   }
@@ -198,9 +197,18 @@ class Placer {
     return bytes;
   }
 
-  Sizes needed_for(uint32_t resident) const {
-    Sizes sizes{.resident = resident, .bytes = resident_bytes(resident)};
-    return sizes;
+  // Of experts, at least: resident ones and the cache that was asked for.
+  uint64_t least_bytes(uint32_t resident) const {
+    std::vector<CachePart> parts;
+    const std::vector<uint32_t> planned = planned_layers(resident);
+    for (size_t p = 0; p < planned.size(); ++p) {
+      const experts::GroupShape& group = place_.pools[p].group;
+      parts.push_back({uint64_t{planned[p]} * group.n_experts, group.expert_bytes});
+    }
+    uint64_t bytes = resident_bytes(resident);
+    const std::vector<uint32_t> slots = share_out(parts, options_.cache, 0);
+    for (size_t p = 0; p < parts.size(); ++p) bytes += slots[p] * parts[p].expert_bytes;
+    return bytes;
   }
 
   // Ring and cache beside `resident` resident layers, or nothing where that does not fit.

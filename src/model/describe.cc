@@ -37,6 +37,27 @@ bool changes_the_result(std::string_view tensor, size_t layers) {
   return error == std::errc() && stop != begin && layer < layers;
 }
 
+// Keys of other families that would change the arithmetic of these. None of ours applies them; a file that
+// sets one all the same may mean something else than it gets.
+constexpr std::string_view kNotApplied[] = {"attention.sliding_window", "attn_logit_softcapping",
+                                            "final_logit_softcapping",  "rope.local.freq_base",
+                                            "rope.freq_base_swa",       "leading_dense_block_count",
+                                            "expert_group_count",       "expert_group_used_count"};
+
+Result<void> note_not_applied(const gguf::Metadata& metadata, Description& model) {
+  for (const std::string_view key : kNotApplied) {
+    const std::string full = fmt::format("{}.{}", model.family, key);
+    SW_ASSIGN(const auto value, metadata.find_float(full));
+    // An expert group count of 1 and a window or a bound of 0 say what is done anyway.
+    if (value && *value != 0 && !(key.starts_with("expert_group") && *value == 1))
+      model.notes.push_back(
+          fmt::format("'{}' is {}, and this program does not apply it in this family: if the model was made "
+                      "with it, its answers will be worse",
+                      full, *value));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Description> describe(const gguf::Metadata& metadata, std::span<const gguf::TensorInfo> tensors) {
@@ -60,6 +81,7 @@ Result<Description> describe(const gguf::Metadata& metadata, std::span<const ggu
       gguf::quoted(name.value_or(""));  // without control characters, which a terminal obeys
   model.name = shown.substr(1, shown.size() - 2);
   SW_TRY(family->describe(builder, model));
+  SW_TRY(note_not_applied(metadata, model));
   model.unused_tensors = builder.unused();
   for (const std::string& tensor : model.unused_tensors)
     if (changes_the_result(tensor, model.layers.size()))

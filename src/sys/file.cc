@@ -62,7 +62,8 @@ class DiskFile final : public ReadableFile {
 
 Result<Descriptor> open_descriptor(const std::string& path) {
   while (true) {
-    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // A pipe without a writer must not hold the call up; for a regular file O_NONBLOCK says nothing.
+    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (descriptor >= 0) return Descriptor(descriptor);
     if (errno == EINTR) continue;
     const bool missing = errno == ENOENT || errno == ENOTDIR;

@@ -56,8 +56,7 @@ Result<void> check_shown(const Json& messages, const RenderOptions& options, con
   if (has_role(messages, "system") && !can.system_role) {
     return unsupported(
         "the model's chat template has no place for a system message: put its text into the first user "
-        "message, or "
-        "let --chat-system fold do so");
+        "message, or give a template that has one with --chat-template-file");
   }
   return {};
 }

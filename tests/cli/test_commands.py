@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The commands of the program, from outside: what they print, where, and how they end."""
-import json, os, pathlib, resource, signal, stat, subprocess, unittest
+import json, os, pathlib, resource, shutil, signal, stat, subprocess, unittest
 
 import gguf_file as g
-from cli_case import SPILLWAY, Case, make, model
+from cli_case import MAKE_MODEL, SPILLWAY, Case, make, model
 
 GREEDY = ["--no-chat", "--temp", "0"]
 
@@ -42,7 +42,8 @@ class Usage(Case):
         for words, arguments in ((["--logit-bias"], ["--logit-bias", "abc"]),
                                  (["999999"], ["--logit-bias", "999999+1"]), (["--logit-bias"], ["--logit-bias", "1+nan"]),
                                  (["temp"], ["--temp", "-1"]), (["top"], ["--top-p", "1.5"]), (["nan"], ["--temp", "nan"]),
-                                 (["wibble"], ["--chat-template-file", "/nowhere/wibble"]), (["JSON"], ["--chat-template-kwargs", "[1]"])):
+                                 (["wibble"], ["--chat-template-file", "/nowhere/wibble"]), (["JSON"], ["--chat-template-kwargs", "[1]"]),
+                                 (["TOKEN_ID"], ["--logit-bias", "4294967301+100"])):
             self.fails(words, "run", "-m", path, "-p", "x", "-n", "1", *arguments)
 
     def test_flags_of_llama_cpp_without_effect_are_said(self):
@@ -224,6 +225,40 @@ class Output(Case):
         self.assertEqual(done.returncode, 1)
         done = subprocess.run(f"'{SPILLWAY}' run -m '{make()}' --no-chat -n 1 <&-", shell=True, timeout=60, capture_output=True)
         self.assertEqual(done.returncode, 1)
+
+    def test_no_output_replaces_the_model(self):
+        path = self.new_path()
+        shutil.copy(make(), path)
+        before = pathlib.Path(path).read_bytes()
+        run = ("run", "-m", path, "--no-chat", "-p", "hi", "-n", "1")
+        self.fails("is the model itself", "logits", "-m", path, "--tokens", "1,2", "-o", path)
+        for flag in ("--stats-json", "--timeline"):
+            self.fails("is the model itself", *run, flag, path)
+        self.fails("name the same file", *run, "--stats-json", "x.json", "--timeline", "x.json")
+        self.fails("there is no folder '/nowhere'", *run, "--stats-json", "/nowhere/x.json")
+        self.assertEqual(pathlib.Path(path).read_bytes(), before)
+
+    def test_a_model_cut_short_while_it_is_mapped(self):
+        path = self.new_path()
+        subprocess.run([MAKE_MODEL, *"--layers 6 --hidden 256 --experts 32 --context 100000".split(), "--out", path], check=True)
+        process = subprocess.Popen([SPILLWAY, "run", "-m", path, "-lm", "mmap", "--no-chat", "-p", "hi", "--ignore-eos", "-n", "90000",
+                                    "-c", "95000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.read(1)  # it has begun
+        os.truncate(path, 0)
+        err = process.communicate(timeout=120)[1].decode()
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("cut short or replaced", err)
+
+    def test_an_empty_name_is_no_demo_model(self):
+        self.fails("-m is empty", "run", "-m", "", "-p", "hi")
+
+    def test_what_no_chat_leaves_out_is_said(self):
+        done = self.works("run", "-m", make(), "--no-chat", "-p", "hi", "-n", "1", "-sys", "be brief")
+        self.assertIn("has no effect with --no-chat", done.err)
+
+    def test_a_longer_context_than_the_model_was_trained_for_is_said(self):
+        done = self.works("run", "-m", make("--context 64"), "--no-chat", "-p", "hi", "-n", "1", "-c", "128")
+        self.assertIn("more than the 64 positions", done.err)
 
     def test_logits_are_written_whole_or_not_at_all(self):
         out = self.new_path(".f32")

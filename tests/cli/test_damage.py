@@ -75,6 +75,15 @@ class Header(Case):
         plain = self.logits(make(), TOKENS[:2])
         for data in (m.to_bytes(pad_last=False), *(m.to_bytes() + bytes(n) for n in (1, 7, 31))):
             self.assertEqual(self.logits(self.written(data), TOKENS[:2], "-lm", "mmap"), plain)
+        self.assertNotIn("belong to nothing", self.works("inspect", "-m", self.written(m.to_bytes() + bytes(31))).out)
+        self.assertIn("5000 bytes behind the last tensor belong to nothing",
+                      self.works("inspect", "-m", self.written(m.to_bytes(pad_last=False) + bytes(5000))).out)
+
+    def test_keys_that_are_not_applied_are_said(self):
+        m = model()
+        m.set("qwen3moe.attention.sliding_window", g.U32, 8)
+        done = self.works("run", "-m", self.written(m), "--no-chat", "-p", "hi", "-n", "1")
+        self.assertIn("'qwen3moe.attention.sliding_window' is 8, and this program does not apply it", done.err)
 
     def test_a23_big_endian(self):
         self.refused(["big-endian"], model().to_bytes(order=">"))
@@ -82,6 +91,9 @@ class Header(Case):
     def test_files_that_are_no_models(self):
         self.fails("/nowhere/model.gguf", "inspect", "-m", "/nowhere/model.gguf")
         self.refused("", os.path.dirname(make()))
+        pipe = self.new_path()
+        os.mkfifo(pipe)
+        self.refused("regular file", pipe)
         for data in (b"", b"GG", b"PK\3\4" + bytes(100), bytes(4096)):
             self.refused("GGUF", data)
         for data in (b"GGUF", b"GGUF\3\0\0\0"):

@@ -121,6 +121,13 @@ TEST(Template, HostileTemplatesEnd) {
       "{% set n = namespace(l=[]) %}{% for i in range(50000) %}{% set n.l = [n.l] %}{% endfor %}{{ n.l }}",
       "{% set n = namespace(l=[]) %}{% for i in range(50000) %}{% set n.l = [n.l] %}{% endfor %}{{ n.l == "
       "n.l }}{{ n.l|tojson }}",
+      // Little memory, and 2^60 values to compare, to sort by and to look up.
+      "{% set n = namespace(a=[1], b=[1]) %}{% for i in range(60) %}{% set n.a = [n.a, n.a] %}{% set n.b = "
+      "[n.b, n.b] %}{% endfor %}{{ n.a == n.b }}",
+      "{% set n = namespace(a=(1,), b=(1,)) %}{% for i in range(60) %}{% set n.a = (n.a, n.a) %}{% set n.b = "
+      "(n.b, n.b) %}{% endfor %}{{ [n.a, n.b]|sort }}",
+      "{% set n = namespace(a=(1,)) %}{% for i in range(60) %}{% set n.a = (n.a, n.a) %}{% endfor %}{{ {n.a: "
+      "1} }}",
       "{% set n = namespace() %}{% set n.n = n %}{{ n }}",
       "{% for x in [[1]] recursive %}{{ loop([x]) }}{% endfor %}",
       "{{ '%999999999d' % 1 }}",

@@ -204,6 +204,7 @@ Value positive(const Value& a) {
 // ---- comparison
 
 bool less(const Value& a, const Value& b, int depth) {
+  Heap::step_of_this_thread();
   if (depth > kMaxValueDepth) fault("a value is nested more than {} deep", kMaxValueDepth);
   if (a.is_number() && b.is_number()) {
     if (a.is(Kind::kFloat) || b.is(Kind::kFloat)) return a.as_double() < b.as_double();

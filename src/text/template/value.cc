@@ -155,9 +155,14 @@ void DictObject::set(const Value& key, Value value) {
 
 // ---- the heap
 
-Heap::Heap() = default;
+namespace {
+thread_local Heap* heap_of_this_thread = nullptr;
+}  // namespace
+
+Heap::Heap() : outer_(heap_of_this_thread) { heap_of_this_thread = this; }
 
 Heap::~Heap() {
+  heap_of_this_thread = outer_;
   // Strings inside the objects count themselves off: the objects go before the counter.
   objects_.clear();
 }
@@ -166,6 +171,10 @@ void Heap::step(uint64_t count) {
   steps_ += count;
   if (steps_ > limits::kMaxTemplateSteps)
     fault("the template did more than {} steps: it does not seem to end", limits::kMaxTemplateSteps);
+}
+
+void Heap::step_of_this_thread() {
+  if (heap_of_this_thread != nullptr) heap_of_this_thread->step();
 }
 
 void Heap::hold(uint64_t bytes) {
@@ -314,6 +323,7 @@ bool truthy(const Value& value) {
 }
 
 bool equal(const Value& a, const Value& b, int depth) {
+  Heap::step_of_this_thread();
   if (depth > kMaxValueDepth) fault("a value is nested more than {} deep", kMaxValueDepth);
   if (a.is_number() && b.is_number()) {
     if (a.is(Kind::kFloat) || b.is(Kind::kFloat)) return a.as_double() == b.as_double();
@@ -376,6 +386,7 @@ bool same_object(const Value& a, const Value& b) {
 }
 
 uint64_t hash(const Value& value, int depth) {
+  Heap::step_of_this_thread();
   if (depth > kMaxValueDepth) fault("a value is nested more than {} deep", kMaxValueDepth);
   switch (value.kind) {
     case Kind::kUndefined:

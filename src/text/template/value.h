@@ -191,6 +191,10 @@ class Heap {
 
   // One unit of work done; faults when there were too many.
   void step(uint64_t count = 1);
+  // The same, of the rendering that this thread is at; nothing where there is none. For what walks through
+  // values without a heap at hand: a list that holds another twice, which holds another twice, has 2^depth
+  // values to compare and takes no memory.
+  static void step_of_this_thread();
   // `bytes` more are held until the end. Faults when it is too much.
   void hold(uint64_t bytes);
   void push(Values& values, Value value) {
@@ -218,6 +222,7 @@ class Heap {
 
  private:
   friend struct Str;
+  Heap* const outer_;  // that this thread was at
   uint64_t steps_ = 0;
   uint64_t held_ = 0;
   std::vector<std::unique_ptr<Object>> objects_;
