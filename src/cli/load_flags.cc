@@ -9,6 +9,7 @@
 #include "cli/profiles.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
+#include "cli/tuned.h"
 
 namespace spillway::cli {
 
@@ -73,6 +74,17 @@ void LoadFlags::add_to(CLI::App& command) {
       ->group(records);
 }
 
+void LoadFlags::add_profile_to(CLI::App& command) {
+  profile = "auto";
+  command
+      .add_option(
+          "--profile", profile,
+          "settings found by 'spillway tune': auto: those for this model and machine, where nothing has "
+          "changed since; none; or a file. Flags given by hand win")
+      ->capture_default_str()
+      ->group("Model and memory");
+}
+
 std::vector<std::string> LoadFlags::without_effect(const CLI::App& command) const {
   std::vector<std::string> words;
   const auto given = [&](const char* name) { return command.count(name) > 0; };
@@ -88,13 +100,17 @@ backend::KvType kv_type(const std::string& name) {
 
 }  // namespace
 
+engine::LoadMode parse_load_mode(std::string_view text) {
+  return text == "none"    ? engine::LoadMode::kRead
+         : text == "mmap"  ? engine::LoadMode::kMmap
+         : text == "mlock" ? engine::LoadMode::kMlock
+         : text == "dio"   ? engine::LoadMode::kDirect
+                           : engine::LoadMode::kAuto;
+}
+
 Result<engine::Options> LoadFlags::options(const CLI::App& command) const {
   engine::Options options{.path = model, .threads = threads, .context = context, .ubatch = ubatch};
-  options.load_mode = load_mode == "none"    ? engine::LoadMode::kRead
-                      : load_mode == "mmap"  ? engine::LoadMode::kMmap
-                      : load_mode == "mlock" ? engine::LoadMode::kMlock
-                      : load_mode == "dio"   ? engine::LoadMode::kDirect
-                                             : engine::LoadMode::kAuto;
+  options.load_mode = parse_load_mode(load_mode);
   SW_ASSIGN(options.device, device.options(command));
   options.kv_types = {.key = kv_type(key_type), .value = kv_type(value_type)};
   for (const SavedProfile& saved : saved_profiles()) {
@@ -151,13 +167,22 @@ void note_unused_tensors(const model::Description& model) {
 Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, const CLI::App& command) {
   for (const std::string& word : flags.without_effect(command)) note(word);
   SW_TRY(flags.check_outputs());
-  SW_ASSIGN(const engine::Options options, flags.options(command));
+  SW_ASSIGN(engine::Options options, flags.options(command));
+  SW_ASSIGN(const TunedUse tuned, use_tuned(flags.profile, command, options));
   ProgressBar bar("loading", ProgressBar::Unit::kBytes);
-  auto engine = engine::Engine::load(options, [&](uint64_t done, uint64_t total) {
+  const auto progress = [&](uint64_t done, uint64_t total) {
     bar.update(done, total);
     return !interrupted();
-  });
+  };
+  auto engine = engine::Engine::load(options, progress);
   bar.clear();
+  if (!engine && engine.error().kind == Error::Kind::kNoMemory && tuned.cache) {
+    // Something else may have taken of the device's memory since.
+    note("the tuned cache does not fit now, so its size is left open: " + engine.error().message);
+    options.device.cache = {};
+    engine = engine::Engine::load(options, progress);
+    bar.clear();
+  }
   if (!engine) return engine;
   note_unused_tensors((*engine)->description());
   for (const std::string& word : (*engine)->description().notes) note("warning: " + word);

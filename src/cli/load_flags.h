@@ -24,8 +24,11 @@ struct LoadFlags {
   bool quiet = false;
   DeviceFlags device;
   std::string stats_file, timeline_file;
+  std::string profile = "none";  // what was tuned (cli/tuned.h)
 
   void add_to(CLI::App& command);
+  // --profile, for commands that use what was tuned where it holds; after add_to().
+  void add_profile_to(CLI::App& command);
   Result<engine::Options> options(const CLI::App& command) const;
 
   // What will be written later: refused now where it would replace the model.
@@ -34,6 +37,9 @@ struct LoadFlags {
   // Words about flags that were given and have nothing to do here.
   std::vector<std::string> without_effect(const CLI::App& command) const;
 };
+
+// As -lm takes it.
+engine::LoadMode parse_load_mode(std::string_view text);
 
 // Opens the model with a progress bar, and says what is in force where standard error is a terminal or
 // `verbose`.

@@ -215,6 +215,8 @@ Result<Plan> plan(const ModelFiles& files, const Options& options, const OpenedD
   memory.kv_types = options.kv_types;
   SW_ASSIGN(const sys::MemoryLimits limits, sys::read_memory_limits());
   memory.usable_bytes = limits.available_bytes;
+  if (options.most_host_bytes > 0)
+    memory.usable_bytes = std::min(memory.usable_bytes, options.most_host_bytes);
 
   memory.device_reason = opened.reason;
   memory.profile = starting_profile(options, opened);

@@ -33,6 +33,7 @@ struct DeviceOptions {
   CacheSize cache;                   // --moe-cache-mib
   experts::PlannerSettings planner;  // share, policy, admission, promotion
   bool pin = true;                   // not --no-host
+  uint64_t most_bytes = 0;           // of device memory that may be used; 0: what is free
   bool continue_on_host = false;     // go on with the CPU alone where the device is lost
   backend::HostDeviceOptions host;   // of the device "host"
 };
@@ -50,6 +51,7 @@ struct Options {
   uint32_t context =
       0;  // positions of the KV cache, all sequences together; 0 = the model's, at most kDefaultContext
   uint32_t ubatch = 512;  // most tokens of one micro-batch
+  uint64_t most_host_bytes = 0;  // of host memory that may be used; 0: what is usable
   backend::KvTypes kv_types;
   std::optional<cpu::InstructionSet> instruction_set;  // for tests; unset = the best
   DeviceOptions device;

@@ -64,6 +64,7 @@ class Placer {
     place_.has_device = true;
     const uint64_t free = std::min(device_.info().available_bytes, device_limit_);
     place_.budget_bytes = free - std::min(free, reserve_bytes(device_.info()));
+    if (options_.most_bytes > 0) place_.budget_bytes = std::min(place_.budget_bytes, options_.most_bytes);
     const uint32_t wanted = options_.layers.value_or(n + 1);
     for (uint32_t layers = std::min(wanted, n);; --layers) {
       put_layers(layers, wanted > n);

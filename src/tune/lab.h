@@ -30,10 +30,13 @@ struct LabFacts {
   uint64_t dense_bytes = 0;                 // read per token beside the experts
   uint64_t max_cache_bytes = 0;             // what is allocated: no cache can be larger
   uint64_t other_device_bytes = 0;          // that the device holds beside the cache
+  bool limited = false;                     // that is less than a command line without flags would allocate
   bool all_fits = false;                    // all experts could be resident on the device, within the limits
   std::vector<uint32_t> ubatches;           // that can be tried, ascending
   uint32_t default_ubatch = 512;
-  std::vector<ThreadChoice> threads;  // that can be tried; empty: only what is loaded
+  std::vector<ThreadChoice> threads;    // that can be tried; empty: only what is loaded
+  std::string load_mode;                // that is loaded, as -lm takes it
+  std::vector<std::string> load_modes;  // others that may be tried, for which the model is loaded again
   std::vector<Prompt> prompts;
   uint32_t users = 1;
   std::vector<std::string> notes;  // what to know of this lab, whole sentences

@@ -46,6 +46,9 @@ SimLab::SimLab(const SimMachine& machine, std::vector<SimPrompt> prompts, sys::F
   facts_.ubatches = machine_.ubatches;
   facts_.threads = machine_.threads;
   facts_.other_device_bytes = machine_.dense_bytes;
+  facts_.load_mode = machine_.load_modes[0].name;
+  for (size_t i = 1; i < machine_.load_modes.size(); ++i)
+    facts_.load_modes.push_back(machine_.load_modes[i].name);
   for (const SimPrompt& prompt : prompts_) facts_.prompts.push_back(prompt.prompt);
 }
 
@@ -196,6 +199,13 @@ Result<Trial> SimLab::run(const Settings& settings, const Task& task) {
       profile.cpu_gb_s.value *= choice.cpu_rate;
       profile.cpu_contended_gb_s.value *= choice.cpu_rate;
     }
+  size_t mode = 0;
+  for (size_t i = 0; i < machine_.load_modes.size(); ++i)
+    if (machine_.load_modes[i].name == settings.load_mode) mode = i;
+  if (mode != load_mode_) clock_.advance_ns(static_cast<uint64_t>(machine_.load_s * 1e9));
+  load_mode_ = mode;
+  profile.link_gb_s.value *= machine_.load_modes[mode].link_rate;
+  profile.link_contended_gb_s.value *= machine_.load_modes[mode].link_rate;
   ++runs_;
   Session session(*this, settings, task, std::move(profile));
   auto trial = session.run(settings);

@@ -17,6 +17,11 @@ struct SimPrompt {
   experts::Routes tokens;      // steps of one token each
 };
 
+struct SimLoadMode {
+  std::string name;
+  double link_rate = 1.0;  // against the profile's
+};
+
 struct SimMachine {
   experts::HardwareProfile profile;   // how it behaves
   experts::HardwareProfile believed;  // what its planner starts from
@@ -25,6 +30,8 @@ struct SimMachine {
   double token_us = 0;  // outside of the experts, each further token of a micro-batch
   std::vector<ThreadChoice> threads;
   std::vector<uint32_t> ubatches = {64, 128, 256, 512};
+  std::vector<SimLoadMode> load_modes = {{"none"}};  // the first is loaded
+  double load_s = 0;                                 // that it takes to load another
   // Standard deviations, of logarithms: of each step's rates, and of each try's.
   double step_noise = 0, run_noise = 0;
   // What no model of it knows: every such-and-such step's CPU is this many times slower. 0: never.
@@ -53,6 +60,7 @@ class SimLab final : public Lab {
   const std::vector<SimPrompt> prompts_;
   sys::FakeClock& clock_;
   LabFacts facts_;
+  size_t load_mode_ = 0;
   uint64_t runs_ = 0;
   uint64_t stop_after_ = 0;
 };

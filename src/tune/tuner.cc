@@ -16,6 +16,9 @@ using experts::Choice;
 // Parts of the time at whose end each phase ends. What runs past the last but one is cut short at the last; a
 // micro-batch can't be, hence the rest.
 constexpr double kCalibrated = 0.30, kSearched = 0.45, kScreened = 0.72, kOver = 0.95, kCut = 0.97;
+// With other loading modes to try, all of that is done in the first part of the time.
+constexpr double kBeforeModes = 0.7, kModes = 0.96;
+constexpr uint32_t kModeRounds = 5;
 constexpr uint32_t kCalibrationTokens = 160;  // of an answer: a cache is refilled in about 30
 constexpr uint32_t kFewestTokens = 24;
 // Rounds that every entrant runs, and pairs of the final after which a verdict is enough.
@@ -49,11 +52,16 @@ class Tuner {
     SW_TRY(search_grid());
     SW_TRY(run_contest());
     conclude();
+    SW_TRY(try_load_modes());
+    keep_limits();
     return std::move(report_);
   }
 
  private:
-  double deadline(double part) const { return began_s_ + part * options_.seconds; }
+  double deadline(double part) const {
+    const double first = facts_.load_modes.empty() || part == kModes ? 1.0 : kBeforeModes;
+    return began_s_ + first * part * options_.seconds;
+  }
   void tell(const char* doing) {
     if (progress_) progress_({doing, lab_.seconds() - began_s_, options_.seconds});
   }
@@ -337,6 +345,38 @@ class Tuner {
       if (!compared || compared->verdict == report::Verdict::kNotResolved) return false;
     }
     return true;
+  }
+
+  // The recommended settings once more, loaded in another way.
+  Result<void> try_load_modes() {
+    if (facts_.load_modes.empty() || lab_.stopped() || report_.outcome == Outcome::kInterrupted) return {};
+    Contest modes(lab_, options_.goal, generate_);
+    Settings settings = report_.recommended;
+    settings.load_mode = facts_.load_mode;
+    modes.add({.settings = settings, .role = "loaded"});
+    for (const std::string& mode : facts_.load_modes) {
+      settings.load_mode = mode;
+      modes.add({.settings = settings, .role = "loading mode"});
+    }
+    while (modes.rounds() < kModeRounds && lab_.seconds() + modes.round_seconds() < deadline(kModes)) {
+      tell("loading in other ways");
+      const auto done = modes.round(deadline(kModes));
+      if (!done && done.error().kind != Error::Kind::kCancelled) return std::unexpected(done.error());
+      if (!done) break;
+    }
+    decide_load_mode(modes, options_.goal, report_);
+    add_rows(modes, {}, report_);
+    return {};
+  }
+
+  // Without the limits, a size that is left open would be a larger one.
+  void keep_limits() {
+    const uint64_t most = facts_.max_cache_bytes;
+    if (!facts_.limited || report_.recommended.cache_bytes || report_.outcome == Outcome::kInterrupted)
+      return;
+    report_.recommended.cache_bytes = round_cache_bytes(static_cast<double>(most), most);
+    report_.result.conclusion +=
+        fmt::format(" Within the limits given, that is {}.", command_text(report_.recommended));
   }
 
   void conclude() {

@@ -152,6 +152,34 @@ void decide(const Findings& f, TuneReport& report) {
       harm_words("the 95th percentile between tokens", f.p95));
 }
 
+void decide_load_mode(const Contest& modes, Goal goal, TuneReport& report) {
+  const std::vector<Entrant>& all = modes.entrants();
+  double best = 1;
+  std::string sentence = fmt::format(" Loaded in other ways, it was not seen to be better than with -lm {}.",
+                                     all[0].settings.load_mode);
+  for (size_t i = 1; i < all.size(); ++i) {
+    const auto compared = modes.compare(0, i);
+    if (!compared || compared->pairs < report::kFewestPairs) {
+      report.result.notes.push_back(
+          fmt::format("There was no time to tell whether -lm {} is better.", all[i].settings.load_mode));
+      continue;
+    }
+    report.result.notes.push_back(fmt::format("With -lm {} it is {} {} against -lm {}.",
+                                              all[i].settings.load_mode, times_text(*compared),
+                                              better_words(goal), all[0].settings.load_mode));
+    const bool harmed = harm_of(modes.compare(0, i, Goal::kTtft)) == Harm::kYes ||
+                        harm_of(modes.compare(0, i, Goal::kP95)) == Harm::kYes;
+    if (!is_gain(compared) || harmed || compared->ratio <= best) continue;
+    best = compared->ratio;
+    report.recommended.load_mode = all[i].settings.load_mode;
+    sentence = fmt::format(" Load it with -lm {}: {} {} against -lm {}.", all[i].settings.load_mode,
+                           times_text(*compared), better_words(goal), all[0].settings.load_mode);
+  }
+  report.gain *= best;
+  if (best > 1 && report.outcome == Outcome::kDefault) report.outcome = Outcome::kTuned;
+  report.result.conclusion += sentence;
+}
+
 void add_rows(const Contest& contest, const SearchResult& found, TuneReport& report) {
   report::ResultFile& result = report.result;
   const std::vector<Entrant>& entrants = contest.entrants();
@@ -179,7 +207,7 @@ void add_rows(const Contest& contest, const SearchResult& found, TuneReport& rep
       row.decode_low = interval.low, row.decode_high = interval.high;
     }
     if (entrant.predicted) row.predicted_tok_s = entrant.predicted->decode_tok_s;
-    if (i > 0)
+    if (i > 0 && result.rows[0].setting == short_name(entrants[0].settings))
       if (const auto compared = contest.compare(0, i)) row.verdict = report::verdict_name(compared->verdict);
     result.rows.push_back(std::move(row));
   }

@@ -26,6 +26,9 @@ struct Findings {
 // Outcome, recommended settings, gain and conclusion.
 void decide(const Findings& findings, TuneReport& report);
 
+// Of the same settings in other loading modes, the first entrant's being the one that is loaded.
+void decide_load_mode(const Contest& modes, Goal goal, TuneReport& report);
+
 // Settings, runs and rows of what was run, then the rows of what was predicted alone.
 void add_rows(const Contest& contest, const SearchResult& found, TuneReport& report);
 

@@ -71,6 +71,19 @@ TEST_F(PlacementTest, CacheBesideResidentLayers) {
   EXPECT_EQ(some->placement.pools[0].resident_slots, 32u);
 }
 
+// A limit that a person gives is that of a device of that size.
+TEST_F(PlacementTest, KeepsALimit) {
+  DeviceOptions limited{.experts_on_host = true};
+  const uint64_t all = plan_for(kPlenty, limited)->placement.bytes.total();
+  limited.most_bytes = all - 10 * expert_bytes(plan_for(kPlenty, limited)->placement);
+  const auto plan = plan_for(kPlenty, limited);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_LE(plan->placement.bytes.total(), limited.most_bytes);
+  EXPECT_EQ(plan->placement.cache_slots(), 38u);
+  limited.most_bytes = 1000;
+  EXPECT_FALSE(plan_for(kPlenty, limited));
+}
+
 // Less and less memory: the cache shrinks first, then layers leave; nothing ever exceeds the budget.
 TEST_F(PlacementTest, ShrinksInOrder) {
   const uint64_t fixed =

@@ -235,6 +235,18 @@ TEST(Tuner, RefusesLimitsThatAllowNothing) {
       << report.error().message;
 }
 
+// Pinned memory makes the link three times as fast; loading takes its time, which is counted.
+TEST(Tuner, FindsTheLoadingMode) {
+  SimMachine machine = machine_of(sim_profile(290, 60, 3, 20));
+  machine.load_modes = {{"mmap", 0.3}, {"none", 1.0}, {"mlock", 0.31}};
+  machine.load_s = 10;
+  const TuneReport report = tuned(machine, sim_prompts(kShape));
+  EXPECT_EQ(report.recommended.load_mode, "none")
+      << fmt::format("{}\n{}", report.result.conclusion, fmt::join(report.result.notes, "\n"));
+  EXPECT_EQ(report.outcome, Outcome::kTuned);
+  EXPECT_NE(report.result.conclusion.find("Load it with -lm none"), std::string::npos);
+}
+
 // Ctrl-C keeps what was measured.
 TEST(Tuner, KeepsWhatWasMeasuredWhenStopped) {
   const SimMachine machine = machine_of(sim_profile(290, 42, 36, 12));
