@@ -1,73 +1,76 @@
-// `spillway verify --exact`: runs a text through this model on the CPU and then on a device with one choice
-// of settings after another, and compares every logit byte for byte.
-#include <bit>
-#include <nlohmann/json.hpp>
+#include "cli/verify.h"
 
 #include "base/limits.h"
-#include "cli/bench_text.h"
 #include "cli/common.h"
-#include "cli/expert_report.h"
-#include "cli/load_flags.h"
-#include "cli/model_text.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
 
 namespace spillway::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-struct VerifyFlags {
-  LoadFlags load;
-  uint32_t tokens = 96;
-  bool exact = false, json = false;
-};
-
-// Pages of the reduced matrix: each setting once or more, the cache full and starved, all on one side and
-// split.
-struct Setting {
-  const char* cache;
-  const char* share;
-  const char* policy;
-  const char* promote;
-  uint32_t piece;  // tokens appended at once; 0: all
-  bool on_host;    // -cmoe; else what is resident is left to the plan
-};
-constexpr Setting kSettings[] = {
-    {"auto", "auto", "crf", "auto", 0, false}, {"0", "auto", "crf", "auto", 7, true},
-    {"10%", "0", "crf", "off", 1, true},       {"10%", "1", "lru", "off", 1, true},
-    {"25%", "0.3", "crf", "on", 33, true},     {"25%", "auto", "static", "on", 1, true},
-    {"50%", "auto", "lru", "on", 2, true},     {"50%", "0.5", "b12191", "off", 0, true},
-    {"100%", "0", "crf", "off", 1, true},      {"100%", "auto", "b12191", "off", 33, true},
-};
-
-std::string text_of(const Setting& s) {
-  return fmt::format("cache {}, share {}, policy {}, promote {}, {}{}", s.cache, s.share, s.policy, s.promote,
-                     s.piece == 0 ? "one piece" : fmt::format("pieces of {}", s.piece),
-                     s.on_host ? "" : ", default placement");
+Result<int> verify(const VerifyFlags& flags, const CLI::App& command) {
+  catch_interrupts();
+  return flags.exact ? verify_exact(flags, command) : verify_quality(flags, command);
 }
 
-// A digest of all rows would do, but the first difference is worth knowing.
-Result<std::vector<float>> all_logits(engine::Engine& engine, std::span<const int32_t> tokens,
-                                      uint32_t piece) {
-  std::vector<float> all;
-  all.reserve(tokens.size() * engine.vocabulary());
-  const engine::SequenceId sequence = engine.open_sequence();
-  const size_t step = piece == 0 ? tokens.size() : piece;
-  for (size_t first = 0; first < tokens.size(); first += step) {
-    const engine::BatchItem item{.sequence = sequence,
-                                 .tokens = tokens.subspan(first, std::min(step, tokens.size() - first)),
-                                 .want = engine::Want::kAll};
-    SW_TRY(engine.decode(
-        std::span(&item, 1),
-        [&](size_t, size_t, std::span<const float> row) { all.insert(all.end(), row.begin(), row.end()); },
-        [] { return !interrupted(); }));
+void add_quality_options(CLI::App& command, VerifyFlags& flags) {
+  const char* group = "Without --exact: what is compared with the CPU alone (KV cache of f16)";
+  command.add_option("--against", flags.against, "another file of the same model; may be given again")
+      ->group(group);
+  command
+      .add_option("-f,--file", flags.text_file, "text to run instead of the built-in one; -: standard input")
+      ->group(group);
+  command
+      .add_option("-n,--generate", flags.generate,
+                  "tokens of the answer that each generates (the likeliest every time); 0: none")
+      ->check(CLI::Range(0u, limits::kMaxContext))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option(
+          "--max-kl", flags.limits.max_kl,
+          "most mean divergence (Kullback-Leibler, nats); all three limits are for other files and KV "
+          "types: other settings must give every bit")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--min-top1", flags.limits.min_top1,
+                  "least share of tokens at which both find the same next one likeliest")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--max-ppl-ratio", flags.limits.max_perplexity_ratio,
+                  "most perplexity as a multiple of the reference's")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--out", flags.out, "write a result file, for 'spillway report'")->group(group);
+  command
+      .add_option("--scratch-mib", flags.scratch_mib,
+                  "most disk space for the reference's logits (in TMPDIR, or /tmp)")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24))
+      ->capture_default_str()
+      ->group(group);
+}
+
+// In place of the options of a single value: --device, the size and share of the cache take lists as they
+// are, being texts.
+void take_lists(CLI::App& command, LoadFlags& load) {
+  for (const auto& [name, to, help] :
+       {std::tuple("--ctk,--cache-type-k", &load.key_type, "types of the cached keys to compare: f16, f32"),
+        std::tuple("--ctv,--cache-type-v", &load.value_type,
+                   "types of the cached values to compare: f16, f32")}) {
+    const std::string first(name, std::string_view(name).find(','));
+    command.remove_option(command.get_option(first));
+    command.add_option(name, *to, help)->capture_default_str()->group("Model and memory");
   }
-  engine.close_sequence(sequence);
-  return all;
 }
 
-Result<std::unique_ptr<engine::Engine>> load(engine::Options options) {
+}  // namespace
+
+Result<std::unique_ptr<engine::Engine>> load_quietly(const engine::Options& options) {
   ProgressBar bar("loading", ProgressBar::Unit::kBytes);
   auto engine = engine::Engine::load(options, [&](uint64_t done, uint64_t total) {
     bar.update(done, total);
@@ -77,100 +80,23 @@ Result<std::unique_ptr<engine::Engine>> load(engine::Options options) {
   return engine;
 }
 
-Result<int> verify(const VerifyFlags& flags, const CLI::App& command) {
-  if (!flags.exact) return invalid("give --exact: the other comparisons of this command do not exist yet");
-  catch_interrupts();
-  SW_ASSIGN(engine::Options options, flags.load.options(command));
-  options.context = std::max(options.context, flags.tokens);
-
-  engine::Options reference = options;
-  reference.device.device = "none";
-  std::vector<int32_t> tokens;
-  std::vector<float> expected;
-  uint32_t width = 0;
-  {
-    SW_ASSIGN(const auto engine, load(reference));
-    width = engine->vocabulary();
-    SW_ASSIGN(const auto tokenizer, load_tokenizer(engine->metadata(), width));
-    SW_ASSIGN(tokens, tokenizer->encode(bench_text(), {.add_special = false}));
-    if (tokens.size() < flags.tokens)
-      return invalid("--tokens {}: the built-in text has {} tokens in this vocabulary", flags.tokens,
-                     tokens.size());
-    tokens.resize(flags.tokens);
-    SW_ASSIGN(expected, all_logits(*engine, tokens, 0));
-  }
-  Json rows = Json::array();
-  size_t failures = 0;
-  for (const Setting& setting : kSettings) {
-    engine::Options tried = options;
-    tried.device.experts_on_host = setting.on_host;
-    SW_ASSIGN(tried.device.cache, parse_cache("cache", setting.cache));
-    SW_ASSIGN(tried.device.planner.policy.kind, experts::parse_policy(setting.policy));
-    SW_ASSIGN(tried.device.planner.cpu_share, parse_choice("share", setting.share, 0, 1));
-    tried.device.planner.promote = parse_promotion(setting.promote);
-    auto engine = load(tried);
-    if (!engine && engine.error().kind == Error::Kind::kNoMemory) {
-      rows.push_back({{"setting", text_of(setting)}, {"result", "skipped"}, {"why", engine.error().message}});
-      if (!flags.json) fmt::print("skipped  {}: {}\n", text_of(setting), engine.error().message);
-      continue;
-    }
-    if (!engine) return std::unexpected(engine.error());
-    if ((*engine)->device() == nullptr)
-      return fail(
-          Error::Kind::kNotFound,
-          "there is nothing to compare with: {}; '--device host' tries the logic without a GPU, '--device "
-          "vulkan' the shaders on whatever is there",
-          (*engine)->memory().device_reason);
-    SW_ASSIGN(const std::vector<float> logits, all_logits(**engine, tokens, setting.piece));
-    size_t differ = 0, first = 0;
-    for (size_t i = logits.size(); i-- > 0;)
-      if (std::bit_cast<uint32_t>(logits[i]) != std::bit_cast<uint32_t>(expected[i])) ++differ, first = i;
-    const experts::Counters all = (*engine)->expert_stats().total.all();
-    Json row{{"setting", text_of(setting)},
-             {"device", (*engine)->device()->id},
-             {"result", differ == 0 ? "identical" : "different"},
-             {"logits", logits.size()},
-             {"differ", differ},
-             {"hits", all.hits},
-             {"cpu", all.cpu},
-             {"uploaded", all.uploaded + all.streamed},
-             {"promoted", all.promoted}};
-    if (differ > 0) row["first_token"] = first / width;
-    rows.push_back(row);
-    failures += differ > 0;
-    if (!flags.json)
-      fmt::print("{}  {}: {} hits, {} on the CPU, {} uploaded, {} promoted{}\n",
-                 differ == 0 ? "same    " : "DIFFERS ", text_of(setting), all.hits, all.cpu,
-                 all.uploaded + all.streamed, all.promoted,
-                 differ ? fmt::format("; {} of {} logits differ, the first at token {}", differ,
-                                      logits.size(), first / width)
-                        : "");
-  }
-  if (flags.json)
-    fmt::print(
-        "{}\n",
-        Json{{"schema", 1}, {"label", "measured"}, {"tokens", tokens.size()}, {"settings", rows}}.dump(2));
-  else
-    fmt::print("{} of {} settings gave the CPU's {} logits bit for bit\n", std::size(kSettings) - failures,
-               std::size(kSettings), expected.size());
-  if (!flush_stdout()) return fail(Error::Kind::kIo, "standard output cannot be written to");
-  return failures == 0 ? kExitOk : kExitError;
-}
-
-}  // namespace
-
 void add_verify(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<VerifyFlags>();
-  CLI::App* command =
-      app.add_subcommand("verify", "Check that placement does not change a bit of the output");
+  CLI::App* command = app.add_subcommand("verify",
+                                         "Compare settings, KV types and files with a reference: equal bits "
+                                         "where promised, else how much quality "
+                                         "is lost");
   command->add_flag(
       "--exact", flags->exact,
       "compare the logits of ten cache settings on the device with those of the CPU, byte for byte");
-  command->add_option("--tokens", flags->tokens, "tokens of text to run")
-      ->check(CLI::Range(1u, limits::kMaxContext))
-      ->capture_default_str();
+  command
+      ->add_option("--tokens", flags->tokens,
+                   "tokens of text to run; 0: 96 with --exact, else 512 or all there are")
+      ->check(CLI::Range(0u, limits::kMaxContext));
   command->add_flag("--json", flags->json, "print JSON");
   flags->load.add_to(*command);
+  take_lists(*command, flags->load);
+  add_quality_options(*command, *flags);
   command->callback([flags, command, &exit_code] {
     const auto result = verify(*flags, *command);
     exit_code = result ? *result : report(result.error());

@@ -13,8 +13,7 @@ constexpr double kBytesPerUs = 1000;  // of 1 GB/s
 constexpr double kMostGbS = 1e6;
 constexpr const char* kNoTime = "the clock saw no time pass";
 
-// A line that grows: where noise hides what size costs, all of the largest one's time is put down to its
-// bytes.
+// A line that grows: where noise hides what size costs, all of the largest one's time is put down to it.
 Line growing_line(std::span<const double> x, std::span<const double> y) {
   const Line line = fit_line(x, y);
   return line.per_unit > 0 ? line : Line{0, y.back() / x.back()};
@@ -111,9 +110,9 @@ Result<void> ProbeSteps::device(double share) {
       x.push_back(experts);
       y.push_back(last.median);
     }
-    const Line line = fit_line(x, y);
+    const Line line = growing_line(x, y);
     bytes.push_back(static_cast<double>(sizes[size]));
-    expert_us.push_back(std::max(line.per_unit, 1e-6));
+    expert_us.push_back(line.per_unit);
     operations_us.push_back(line.fixed);
   }
   const Sample operation = sample_of(operations_us);

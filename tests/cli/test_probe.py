@@ -5,7 +5,7 @@ import json, os, pathlib, shutil, unittest
 from cli_case import FOLDER, Case, make
 
 MODEL = "--layers 3 --experts 16 --used 4 --type Q8_0"
-QUICK = ["--seconds", "0.3", "-t", "2"]
+QUICK = ["--seconds", "0.1", "-t", "1"]
 HOST = ["--device", "host", "--host-device-mib", "600"]
 PROFILES = f"{FOLDER}/data/spillway/profiles"
 

@@ -16,7 +16,7 @@ Result<ProfileFile> probe_host(const backend::HostDeviceOptions& options, double
   auto device = backend::open_host(options);
   EXPECT_TRUE(device);
   SW_ASSIGN(const auto target,
-            MachineTarget::create({.threads = 2, .memory_bytes = kMemory, .device_clock = options.clock},
+            MachineTarget::create({.threads = 1, .memory_bytes = kMemory, .device_clock = options.clock},
                                   *std::move(device)));
   return probe(*target, {.seconds = seconds, .types = {TensorType::kQ4_K}}, {});
 }
@@ -32,7 +32,6 @@ TEST(ProbeMachine, RecoversTheRatesOfAPretendedDevice) {
         std::tuple(200.0, 3.0, 2.0, 40.0, 10.0)}) {
     sys::FakeClock clock;
     const auto file = probe_host({.memory_bytes = uint64_t{1} << 30,
-                                  .threads = 2,
                                   .rates = backend::HostRates{.device_gb_per_s = device,
                                                               // An expert takes longer from 2 tokens on.
                                                               .device_gmac_per_s = device * 2 * 32 / 18,
