@@ -43,5 +43,13 @@ inline constexpr uint32_t kMaxStopStrings = 64;
 // Records. A run of an hour at 100 tok/s keeps 360,000 latencies, 4 MiB as JSON.
 inline constexpr uint64_t kMaxResultBytes = 256 << 20;
 inline constexpr uint64_t kMaxProfileBytes = 1 << 20;
+inline constexpr uint32_t kMaxJsonDepth = 64;  // of any JSON that is read; results need 5
+
+// Workloads. Hours of work for any machine.
+inline constexpr uint64_t kMaxWorkloadBytes = 64 << 20;
+inline constexpr uint32_t kMaxConversations = 10'000;
+inline constexpr uint32_t kMaxTurns = 1000;  // of one conversation
+inline constexpr uint32_t kMaxUsers = 256;
+inline constexpr uint32_t kMaxRepetitions = 1000;
 
 }  // namespace spillway::limits

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/limits.h"
-#include "cli/bench_text.h"
 #include "cli/common.h"
 #include "cli/expert_report.h"
 #include "cli/load_flags.h"
@@ -14,6 +13,7 @@
 #include "cli/read_bandwidth.h"
 #include "cli/terminal.h"
 #include "model/sizes.h"
+#include "tune/bench_text.h"
 
 namespace spillway::cli {
 namespace {
@@ -146,7 +146,7 @@ Result<void> bench(const BenchFlags& flags, const CLI::App& command) {
     return invalid("-c {} is too small for -p {} and -n {}", load.context, flags.prompt, flags.generate);
   SW_ASSIGN(const auto engine, load_engine(load, command));
   SW_ASSIGN(const auto tokenizer, load_tokenizer(engine->metadata(), engine->vocabulary()));
-  SW_ASSIGN(const auto text, tokenizer->encode(bench_text(), {.add_special = false}));
+  SW_ASSIGN(const auto text, tokenizer->encode(tune::bench_text(), {.add_special = false}));
   if (text.empty()) return invalid("the model's tokenizer makes no tokens of ordinary text");
   SW_ASSIGN(const Measured m, measure(*engine, flags, text));
 

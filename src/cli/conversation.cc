@@ -1,8 +1,9 @@
 #include "cli/conversation.h"
 
-#include <algorithm>
 #include <chrono>
 
+#include "engine/prefix.h"
+#include "text/chat_prompt.h"
 #include "text/utf8.h"
 
 namespace spillway::cli {
@@ -39,8 +40,9 @@ Result<Answer> Conversation::ask(const std::string& message,
     messages_.erase(messages_.size() - 1);
     return result;
   }
-  messages_.push_back({{"role", "assistant"},
-                       {"content", without_reasoning(result->text, template_.capabilities().think_tags)}});
+  messages_.push_back(
+      {{"role", "assistant"},
+       {"content", text::without_reasoning(result->text, template_.capabilities().think_tags)}});
   ++sampling_.seed;  // the next answer draws other numbers, the same ones in a repeated session
   return result;
 }
@@ -52,28 +54,10 @@ Result<Answer> Conversation::answer(const std::function<bool(const std::string&)
 
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   text::RenderOptions render{.extra = variables_, .now = std::chrono::local_seconds(now.time_since_epoch())};
-  SW_ASSIGN(const text::Prompt prompt, template_.render(messages, render));
+  SW_ASSIGN(const text::ChatPrompt prompt, text::make_chat_prompt(template_, tokenizer_, messages, render));
   inside_thinking_ = prompt.inside_thinking;
-  SW_ASSIGN(const std::vector<int32_t> tokens,
-            tokenizer_.encode(prompt.text, {.add_special = !prompt.starts_with_bos, .parse_special = true}));
-  if (tokens.empty()) return invalid("the chat template made an empty prompt");
-
-  // What the cache holds of the same beginning stays (all is gone where the device was lost); at least one
-  // token is computed, for its logits.
-  const size_t common = std::ranges::mismatch(history_, tokens).in1 - history_.begin();
-  const uint32_t keep =
-      std::min(static_cast<uint32_t>(std::min(common, tokens.size() - 1)), engine_.length(sequence_));
-  engine_.truncate(sequence_, keep);
-  history_.resize(keep);
-  return generate(engine_, sequence_, tokenizer_, tokens, sampling_, options_, history_, emit);
-}
-
-std::string without_reasoning(const std::string& answer, const std::optional<text::ThinkTags>& tags) {
-  if (!tags) return answer;
-  const size_t close = answer.rfind(tags->close);
-  if (close == std::string::npos) return answer;
-  const size_t start = answer.find_first_not_of(" \n", close + tags->close.size());
-  return start == std::string::npos ? std::string() : answer.substr(start);
+  engine::keep_common_prefix(engine_, sequence_, history_, prompt.tokens);
+  return generate(engine_, sequence_, tokenizer_, prompt.tokens, sampling_, options_, history_, emit);
 }
 
 }  // namespace spillway::cli

@@ -58,7 +58,4 @@ class Conversation {
   std::optional<text::ThinkTags> inside_thinking_;
 };
 
-// What a chat template must not show again of an answer: its reasoning, up to the closing tag.
-std::string without_reasoning(const std::string& answer, const std::optional<text::ThinkTags>& tags);
-
 }  // namespace spillway::cli

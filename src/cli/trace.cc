@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/limits.h"
-#include "cli/bench_text.h"
 #include "cli/common.h"
 #include "cli/expert_report.h"
 #include "cli/load_flags.h"
@@ -17,6 +16,7 @@
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
 #include "experts/comparison.h"
+#include "tune/bench_text.h"
 
 namespace spillway::cli {
 namespace {
@@ -36,7 +36,7 @@ Result<void> record(RecordFlags& flags, const CLI::App& command) {
   catch_interrupts();
   std::string text;
   if (flags.text_file.empty()) {
-    text = bench_text();
+    text = tune::bench_text();
   } else {
     SW_ASSIGN(text, flags.text_file == "-" ? read_standard_input(limits::kMaxTextBytes)
                                            : read_text_file(flags.text_file, limits::kMaxTextBytes));

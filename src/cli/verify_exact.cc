@@ -3,11 +3,11 @@
 #include <bit>
 #include <nlohmann/json.hpp>
 
-#include "cli/bench_text.h"
 #include "cli/common.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
 #include "cli/verify.h"
+#include "tune/bench_text.h"
 
 namespace spillway::cli {
 namespace {
@@ -76,7 +76,7 @@ Result<int> verify_exact(const VerifyFlags& flags, const CLI::App& command) {
     SW_ASSIGN(const auto engine, load_quietly(reference));
     width = engine->vocabulary();
     SW_ASSIGN(const auto tokenizer, load_tokenizer(engine->metadata(), width));
-    SW_ASSIGN(tokens, tokenizer->encode(bench_text(), {.add_special = false}));
+    SW_ASSIGN(tokens, tokenizer->encode(tune::bench_text(), {.add_special = false}));
     if (tokens.size() < n_tokens)
       return invalid("--tokens {}: the built-in text has {} tokens in this vocabulary", n_tokens,
                      tokens.size());

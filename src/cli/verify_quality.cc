@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "base/limits.h"
-#include "cli/bench_text.h"
 #include "cli/common.h"
 #include "cli/model_text.h"
 #include "cli/output_file.h"
@@ -15,6 +14,7 @@
 #include "cli/terminal.h"
 #include "cli/verify_result.h"
 #include "cli/verify_settings.h"
+#include "tune/bench_text.h"
 #include "tune/fingerprint.h"
 #include "tune/row_store.h"
 
@@ -40,7 +40,7 @@ Result<std::unique_ptr<text::Tokenizer>> tokenizer_of(const std::string& path) {
 
 Result<Text> read_text(const VerifyFlags& flags) {
   Text text{.name = flags.text_file.empty() ? "the built-in text" : flags.text_file};
-  std::string words(bench_text());
+  std::string words(tune::bench_text());
   if (!flags.text_file.empty()) {
     SW_ASSIGN(words, flags.text_file == "-" ? read_standard_input(limits::kMaxTextBytes)
                                             : read_text_file(flags.text_file, limits::kMaxTextBytes));

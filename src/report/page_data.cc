@@ -21,7 +21,7 @@ std::vector<SettingSummary> summarize(const ResultFile& result) {
       if (run.setting != s || run.warm == summary.only_cold) continue;
       for (const Request& request : run.requests) {
         summary.itl_ms.insert(summary.itl_ms.end(), request.itl_ms.begin(), request.itl_ms.end());
-        summary.ttft_s.push_back(request.ttft_s);
+        if (request.ttft_s > 0) summary.ttft_s.push_back(request.ttft_s);
       }
     }
     std::ranges::sort(summary.itl_ms);
@@ -34,7 +34,7 @@ std::vector<SettingSummary> summarize(const ResultFile& result) {
 double decode_tok_s(const Run& run) {
   double tokens = 0, seconds = 0;
   for (const Request& request : run.requests) {
-    tokens += request.generated_tokens > 0 ? request.generated_tokens - 1 : 0;
+    tokens += static_cast<double>(request.itl_ms.size());
     seconds += request.decode_s;
   }
   return seconds > 0 ? tokens / seconds : 0;

@@ -20,8 +20,8 @@ struct SettingSummary {
 // Of the settings that ran, in order.
 std::vector<SettingSummary> summarize(const ResultFile& result);
 
-// Tokens after the first over the time that they took, of all requests: what one user sees. 0 where there
-// were none.
+// Tokens that followed another over the time that they took, of all requests: what one user sees. 0 where
+// there were none.
 double decode_tok_s(const Run& run);
 
 // What is to be known of a run before it is believed: cold, cut short, a busy or throttled machine.

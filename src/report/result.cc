@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "base/json_text.h"
 #include "base/limits.h"
 
 namespace spillway::report {
@@ -198,6 +199,8 @@ struct Reader {
 Result<ResultFile> parse_result(std::string_view text) {
   if (text.size() > limits::kMaxResultBytes)
     return invalid("the result has {} bytes, at most {} are read", text.size(), limits::kMaxResultBytes);
+  if (json_depth(text) > limits::kMaxJsonDepth)
+    return invalid("not a result: lists and objects are nested deeper than {}", limits::kMaxJsonDepth);
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return invalid("not a result: no JSON object");
   const auto schema = json.find("schema");

@@ -79,7 +79,8 @@ struct Request {
 
 // Of the expert cache. Names as in --stats-json (docs/expert-cache.md).
 struct Experts {
-  uint64_t tokens = 0, hits = 0, misses = 0, cpu = 0, uploaded = 0, promoted = 0, evicted = 0;
+  uint64_t tokens = 0;  // computed, each once whatever the number of layers
+  uint64_t hits = 0, misses = 0, cpu = 0, uploaded = 0, promoted = 0, evicted = 0;
   uint64_t bytes_up = 0;  // host to device
   uint64_t waits = 0;
   double device_s = 0, link_s = 0, cpu_s = 0, wait_s = 0, plan_s = 0;

@@ -112,10 +112,13 @@ std::vector<size_t> outliers(std::span<const double> values) {
 }
 
 size_t count_cold(std::span<const double> values, Better better) {
-  constexpr double kLeast = 0.03;
+  constexpr size_t kFewest = 6;
+  constexpr double kLeast = 0.03, kRanges = 2;
+  if (values.size() < kFewest) return 0;
   const std::span<const double> later = values.subspan(values.size() / 2);
   const double middle = median(later);
-  const double reach = std::max(kSigmasOfOutlier * mad_sigma(later, middle), kLeast * std::abs(middle));
+  const auto [least, most] = std::ranges::minmax(later);
+  const double reach = std::max(kRanges * (most - least), kLeast * std::abs(middle));
   size_t cold = 0;
   while (cold < values.size() / 2) {
     const double worse = better == Better::kHigher ? middle - values[cold] : values[cold] - middle;

@@ -44,9 +44,10 @@ std::vector<size_t> outliers(std::span<const double> values);
 enum class Better : uint8_t { kHigher, kLower };  // of rates, of times
 
 // How many of the first values are cold. The rule: a value is cold if it is worse than the median of the
-// series' second half by more than 3.5 of that half's MAD sigmas and by more than 3 %, and so are all before
-// it; never the second half. (The caller adds what it knows: the first run after a load is cold whatever its
-// time.)
+// series' second half by more than 3 % and more than twice that half's range, and so are all before it; never
+// one of the second half. Needs 6 values. (The caller adds what it knows: the first run after a load is cold
+// whatever its time. Of normal series of 6 values without a cold start 4 % or fewer have their first value
+// called cold, of 10 values 1 %.)
 size_t count_cold(std::span<const double> values, Better better);
 
 // Whether the values go one way over the order in which they were measured: Kendall's tau between value and

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/limits.h"
 
 namespace spillway::tune {
@@ -211,6 +212,9 @@ std::string text_of(const Json& json) {
 Result<ProfileFile> parse_profile_file(std::string_view text) {
   if (text.size() > limits::kMaxProfileBytes)
     return invalid("the profile has {} bytes, at most {} are read", text.size(), limits::kMaxProfileBytes);
+  if (json_depth(text) > limits::kMaxJsonDepth)
+    return invalid("not a hardware profile: lists and objects are nested deeper than {}",
+                   limits::kMaxJsonDepth);
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || json.value("kind", Json()) != kKind)
     return invalid("not a hardware profile: a JSON object with \"kind\": \"{}\" is needed", kKind);

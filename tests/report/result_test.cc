@@ -64,5 +64,12 @@ TEST(Result, BrokenUtf8IsWrittenAsReplacementCharacters) {
   EXPECT_EQ(read->model.name, "caf\xef\xbf\xbd");
 }
 
+TEST(ResultFile, NestingHasALimit) {
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  const auto read = parse_result("{\"other\": " + deep + ", \"schema\": 1}");
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("nested deeper"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace spillway::report

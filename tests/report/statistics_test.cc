@@ -214,10 +214,22 @@ TEST(Statistics, ColdIsWhatIsWorseThanTheLaterHalf) {
   std::vector<double> times;
   for (const double speed : warming) times.push_back(1 / speed);
   EXPECT_EQ(count_cold(times, Better::kLower), 3);
-  EXPECT_EQ(count_cold(times, Better::kHigher), 0);                              // a fast start is not cold
-  EXPECT_EQ(count_cold(std::vector<double>{1, 2, 40, 40}, Better::kHigher), 2);  // never the later half
-  EXPECT_EQ(count_cold(std::vector<double>{40, 40}, Better::kHigher), 0);
+  EXPECT_EQ(count_cold(times, Better::kHigher), 0);  // a fast start is not cold
+  EXPECT_EQ(count_cold(std::vector<double>{1, 2, 3, 40, 40, 40}, Better::kHigher), 3);
+  EXPECT_EQ(count_cold(std::vector<double>{1, 2, 3, 4, 40, 40, 40}, Better::kHigher), 0);  // a half of it all
+  EXPECT_EQ(count_cold(std::vector<double>{1, 40, 40, 40, 40}, Better::kHigher), 0);       // too few
   EXPECT_EQ(count_cold({}, Better::kHigher), 0);
+  for (const size_t n : {6, 10}) {
+    Noise noise(n);
+    int made_up = 0;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      std::vector<double> values(n);
+      for (double& value : values) value = 40 * (1 + 0.03 * noise.normal());
+      made_up += count_cold(values, Better::kHigher) > 0 ? 1 : 0;
+    }
+    fmt::print("cold start of {} values: {} of 1000 made up\n", n, made_up);
+    EXPECT_LE(made_up, n == 6 ? 50 : 15);
+  }
 }
 
 TEST(Statistics, DriftIsFoundAndNotMadeUp) {

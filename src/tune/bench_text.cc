@@ -1,6 +1,6 @@
-#include "cli/bench_text.h"
+#include "tune/bench_text.h"
 
-namespace spillway::cli {
+namespace spillway::tune {
 
 std::string_view bench_text() {
   return R"text(The harbour lay still under a sky the colour of slate. On the eastern quay the first lorries had begun to queue,
@@ -109,4 +109,4 @@ gets into everything, and went to see about lunch.
 )text";
 }
 
-}  // namespace spillway::cli
+}  // namespace spillway::tune

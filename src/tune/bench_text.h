@@ -4,9 +4,9 @@
 
 #include <string_view>
 
-namespace spillway::cli {
+namespace spillway::tune {
 
 // A few thousand words in English, written for this program, with some code among them.
 std::string_view bench_text();
 
-}  // namespace spillway::cli
+}  // namespace spillway::tune

@@ -1,0 +1,77 @@
+#include "report/summary.h"
+
+namespace spillway::report {
+namespace {
+
+struct Sums {
+  double between = 0, decode_s = 0, computed = 0, prefill_s = 0;
+  void add(const Request& request) {
+    between += static_cast<double>(request.itl_ms.size());
+    decode_s += request.decode_s;
+    computed += request.prompt_tokens - request.cached_tokens;
+    prefill_s += request.prefill_s;
+  }
+  double decode_tok_s() const { return decode_s > 0 ? between / decode_s : 0; }
+  double prefill_tok_s() const { return prefill_s > 0 ? computed / prefill_s : 0; }
+};
+
+}  // namespace
+
+double prefill_tok_s(const Run& run) {
+  Sums sums;
+  for (const Request& request : run.requests) sums.add(request);
+  return sums.prefill_tok_s();
+}
+
+Summary summarize(std::span<const Run* const> runs) {
+  Summary summary;
+  Sums sums;
+  std::vector<double> itl_ms, ttft_s;
+  uint64_t hits = 0, misses = 0;
+  for (const Run* run : runs) {
+    ++summary.runs;
+    summary.seconds += run->seconds;
+    summary.cpu_s += run->cpu_s;
+    summary.host_peak_bytes = std::max(summary.host_peak_bytes, run->host_peak_bytes);
+    summary.device_peak_bytes = std::max(summary.device_peak_bytes, run->device_peak_bytes);
+    for (const Request& request : run->requests) {
+      ++summary.requests;
+      ++summary.finishes[request.finish];
+      summary.generated_tokens += request.generated_tokens;
+      sums.add(request);
+      itl_ms.insert(itl_ms.end(), request.itl_ms.begin(), request.itl_ms.end());
+      if (request.ttft_s > 0) ttft_s.push_back(request.ttft_s);
+    }
+    if (run->experts) {
+      hits += run->experts->hits;
+      misses += run->experts->misses;
+      summary.bytes_up += run->experts->bytes_up;
+    }
+  }
+  summary.decode_tok_s = sums.decode_tok_s();
+  summary.prefill_tok_s = sums.prefill_tok_s();
+  summary.ttft_s = median(ttft_s);
+  summary.p50_itl_ms = quantile(itl_ms, 0.5);
+  summary.p95_itl_ms = quantile(itl_ms, 0.95);
+  summary.p99_itl_ms = quantile(itl_ms, 0.99);
+  summary.itl_count = itl_ms.size();
+  for (const double ms : itl_ms) summary.stalls += ms > kStallMultiple * summary.p50_itl_ms ? 1 : 0;
+  if (hits + misses > 0) summary.hit_rate = static_cast<double>(hits) / static_cast<double>(hits + misses);
+  return summary;
+}
+
+std::vector<const Run*> runs_of(const ResultFile& result, uint32_t setting, bool warm) {
+  std::vector<const Run*> runs;
+  for (const Run& run : result.runs)
+    if (run.setting == setting && run.warm == warm && !run.requests.empty()) runs.push_back(&run);
+  return runs;
+}
+
+std::vector<double> rates_of(std::span<const Run* const> runs, double (*rate)(const Run&)) {
+  std::vector<double> rates;
+  for (const Run* run : runs)
+    if (const double value = rate(*run); value > 0) rates.push_back(value);
+  return rates;
+}
+
+}  // namespace spillway::report
