@@ -1,5 +1,7 @@
 #include "cli/arguments.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <string_view>
@@ -36,6 +38,24 @@ void take_last_of_repeated(CLI::App& app) {
     for (CLI::Option* option : command->get_options())
       if (option->get_items_expected_max() == 1)
         option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+std::string name_as_written(const CLI::Option& option) {
+  for (const std::string& name : option.get_lnames())
+    if (is_one_dash(name)) return "-" + name;
+  return option.get_snames().empty() ? "--" + option.get_lnames()[0] : "-" + option.get_snames()[0];
+}
+
+std::string command_line(const CLI::App& command) {
+  std::string line = "spillway " + command.get_name();
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0) continue;
+    line += " " + name_as_written(*option);
+    if (option->get_items_expected_max() == 0) continue;
+    for (const std::string& value : option->reduced_results())
+      line += value.find_first_of(" '\"$\\") == std::string::npos ? " " + value : fmt::format(" '{}'", value);
+  }
+  return line;
 }
 
 std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {

@@ -15,6 +15,13 @@ std::vector<std::string> rewrite_arguments(int argc, char** argv);
 // change it.
 void take_last_of_repeated(CLI::App& app);
 
+// An option's name as these users write it: with one dash where it has such a name ("-t", "-ngl"), else its
+// first with two.
+std::string name_as_written(const CLI::Option& option);
+
+// The command with what was given, as it could be typed again.
+std::string command_line(const CLI::App& command);
+
 // Help in which these options have one dash.
 class HelpFormatter : public CLI::Formatter {
  public:

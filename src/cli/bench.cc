@@ -1,208 +1,169 @@
-// `spillway bench`: prefill and decode speed, beside what the memory allows.
+// `spillway bench`: how fast settings are, alone and against each other, on plain tokens or on conversations.
 #include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/limits.h"
+#include "cli/arguments.h"
+#include "cli/bench_details.h"
+#include "cli/bench_job.h"
+#include "cli/bench_measure.h"
+#include "cli/bench_rows.h"
+#include "cli/bench_table.h"
 #include "cli/common.h"
-#include "cli/expert_report.h"
-#include "cli/load_flags.h"
-#include "cli/model_text.h"
-#include "cli/progress_bar.h"
-#include "cli/read_bandwidth.h"
+#include "cli/output_file.h"
 #include "cli/terminal.h"
-#include "model/sizes.h"
-#include "tune/bench_text.h"
 
 namespace spillway::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Json = nlohmann::ordered_json;
-
 struct BenchFlags {
-  LoadFlags load;
-  uint32_t prompt = 512, generate = 128, repetitions = 5;
+  LoadSettingFlags load;
+  BenchWorkFlags work;
+  uint32_t repetitions = 5;
+  std::vector<std::string> compared;
+  std::string repeated, output = "text", file;
   bool json = false;
+
+  void add_to(CLI::App& command);
 };
 
-struct Series {
-  std::vector<double> tok_s;
-  double mean() const {
-    double sum = 0;
-    for (const double value : tok_s) sum += value;
-    return tok_s.empty() ? 0 : sum / static_cast<double>(tok_s.size());
-  }
-  double deviation() const {  // of the sample
-    if (tok_s.size() < 2) return 0;
-    double sum = 0;
-    for (const double value : tok_s) sum += (value - mean()) * (value - mean());
-    return std::sqrt(sum / static_cast<double>(tok_s.size() - 1));
-  }
-};
-
-struct Measured {
-  Series prefill, decode;
-  double bandwidth = 0;  // bytes per second
-};
-
-// Real text, from another place in each repetition, so that no run profits from the one before.
-std::vector<int32_t> text_tokens(const std::vector<int32_t>& all, size_t n, size_t repetition) {
-  std::vector<int32_t> tokens(n);
-  const size_t start = repetition * 131;
-  for (size_t i = 0; i < n; ++i) tokens[i] = all[(start + i) % all.size()];
-  return tokens;
+void BenchFlags::add_to(CLI::App& command) {
+  work.add_to(command);
+  const char* group = "How it is run";
+  command.add_option("-r,--repetitions", repetitions, "warm runs of each setting")
+      ->check(CLI::Range(1u, limits::kMaxRepetitions))
+      ->capture_default_str()
+      ->group(group);
+  CLI::Option* compare =
+      command
+          .add_option("--compare", compared,
+                      "run the settings of these results again, in turn, and compare them with the first")
+          ->group(group);
+  command.add_option("--repeat", repeated, "run a result's settings again, and say what differs")
+      ->excludes(compare)
+      ->group(group);
+  const char* shown = "What is shown";
+  command
+      .add_option("-o,--output", output,
+                  "text, md (markdown), csv, json (the whole result, as --out writes it)")
+      ->check(CLI::IsMember({"text", "md", "csv", "json"}))
+      ->capture_default_str()
+      ->group(shown);
+  command
+      .add_option("--out", file,
+                  "write the result to this file, for --compare, --repeat and 'spillway report'")
+      ->group(shown);
+  command
+      .add_flag("--json", json, "of a single setting on plain tokens: one object with speeds and counters")
+      ->group(shown);
+  load.add_to(command);
 }
 
-Result<double> time_prefill(engine::Engine& engine, std::span<const int32_t> tokens) {
-  const engine::SequenceId sequence = engine.open_sequence();
-  const engine::BatchItem item{.sequence = sequence, .tokens = tokens, .want = engine::Want::kLast};
-  const auto start = Clock::now();
-  const auto done =
-      engine.decode({&item, 1}, [](size_t, size_t, std::span<const float>) {}, [] { return !interrupted(); });
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  engine.close_sequence(sequence);
-  SW_TRY(done);
-  return static_cast<double>(tokens.size()) / seconds;
-}
-
-// One token at a time, each the text's next: the routing of real text, whatever the model would say.
-Result<double> time_decode(engine::Engine& engine, std::span<const int32_t> tokens) {
-  const engine::SequenceId sequence = engine.open_sequence();
-  Result<void> done;
-  const auto start = Clock::now();
-  for (size_t i = 0; i < tokens.size() && done; ++i) {
-    const engine::BatchItem item{
-        .sequence = sequence, .tokens = tokens.subspan(i, 1), .want = engine::Want::kLast};
-    done = engine.decode(
-        {&item, 1}, [](size_t, size_t, std::span<const float>) {}, [] { return !interrupted(); });
-  }
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  engine.close_sequence(sequence);
-  SW_TRY(done);
-  return static_cast<double>(tokens.size()) / seconds;
-}
-
-Result<Measured> measure(engine::Engine& engine, const BenchFlags& flags, const std::vector<int32_t>& text) {
-  Measured measured;
-  SW_ASSIGN(measured.bandwidth, measure_read_bandwidth(engine.memory().threads));
-  SW_TRY(time_prefill(engine, text_tokens(text, std::min<size_t>(flags.prompt + 1, 16), 0)));  // warm-up
-  ProgressBar bar("measuring");
-  for (uint32_t r = 0; r < flags.repetitions; ++r) {
-    bar.update(r, flags.repetitions);
-    if (flags.prompt > 0) {
-      SW_ASSIGN(const double speed, time_prefill(engine, text_tokens(text, flags.prompt, r + 1)));
-      measured.prefill.tok_s.push_back(speed);
-    }
-    if (flags.generate > 0) {
-      SW_ASSIGN(const double speed, time_decode(engine, text_tokens(text, flags.generate, r + 1)));
-      measured.decode.tok_s.push_back(speed);
-    }
-  }
-  return measured;
-}
-
-Json series_json(const Series& series, uint32_t tokens) {
-  return {{"tokens", tokens},
-          {"tok_s", series.tok_s},
-          {"mean", series.mean()},
-          {"deviation", series.deviation()}};
-}
-
-void print(const engine::Engine& engine, const BenchFlags& flags, const Measured& m,
-           uint64_t bytes_per_token) {
-  const bool cpu_alone = engine.device() == nullptr;
-  fmt::print("{}\n", describe_load(engine));
-  if (!cpu_alone)
-    fmt::print("{}\n", describe_placement(engine.memory(), engine.placement(), *engine.device()));
-  fmt::print("\n");
-  fmt::print("all measured, {} repetitions, prompts are real text\n", flags.repetitions);
-  if (flags.prompt > 0)
-    fmt::print("  prefill {:>5} tokens   {:>8.1f} ± {:.1f} tok/s\n", flags.prompt, m.prefill.mean(),
-               m.prefill.deviation());
-  if (flags.generate > 0) {
-    fmt::print("  decode  {:>5} tokens   {:>8.1f} ± {:.1f} tok/s", flags.generate, m.decode.mean(),
-               m.decode.deviation());
-    // With a device, which memory the weights were read from differs from expert to expert.
-    const double read = m.decode.mean() * static_cast<double>(bytes_per_token);
-    if (cpu_alone)
-      fmt::print(
-          "   {:.1f} GB/s of weights = {:.0f} % of the {:.1f} GB/s that this machine reads with {} threads",
-          read * 1e-9, 100 * read / m.bandwidth, m.bandwidth * 1e-9, engine.memory().threads);
-    fmt::print("\n");
-  }
-  fmt::print("{}", counters_text(engine.expert_stats()));
-}
-
-Result<void> bench(const BenchFlags& flags, const CLI::App& command) {
-  if (flags.prompt == 0 && flags.generate == 0) return invalid("-p 0 with -n 0: there is nothing to measure");
-  catch_interrupts();
-  LoadFlags load = flags.load;
-  load.quiet = true;  // the result says it
-  const uint32_t needed = std::max(flags.prompt, flags.generate);
-  if (load.context == 0) load.context = std::max(needed, 512u);
-  if (load.context < needed)
-    return invalid("-c {} is too small for -p {} and -n {}", load.context, flags.prompt, flags.generate);
-  SW_ASSIGN(const auto engine, load_engine(load, command));
-  SW_ASSIGN(const auto tokenizer, load_tokenizer(engine->metadata(), engine->vocabulary()));
-  SW_ASSIGN(const auto text, tokenizer->encode(tune::bench_text(), {.add_special = false}));
-  if (text.empty()) return invalid("the model's tokenizer makes no tokens of ordinary text");
-  SW_ASSIGN(const Measured m, measure(*engine, flags, text));
-
-  SW_TRY(write_records(load, *engine));
-  const uint64_t bytes_per_token = model::measure_sizes(engine->description()).bytes_per_token;
-  if (!flags.json) {
-    print(*engine, flags, m, bytes_per_token);
-    return {};
-  }
-  const engine::MemoryPlan& plan = engine->memory();
-  Json json{{"label", "measured"},
-            {"model", engine->description().name},
-            {"settings",
-             {{"threads", plan.threads},
-              {"context", plan.context},
-              {"ubatch", plan.ubatch},
-              {"load_mode", engine::load_mode_name(plan.mode)},
-              {"kernels", plan.instruction_set},
-              {"key_type", backend::kv_type_name(plan.kv_types.key)},
-              {"value_type", backend::kv_type_name(plan.kv_types.value)},
-              {"device", engine->device() ? engine->device()->id : "none"}}},
-            {"prefill", series_json(m.prefill, flags.prompt)},
-            {"decode", series_json(m.decode, flags.generate)},
-            {"weights_read_per_token_bytes", bytes_per_token},
-            {"memory_read_bytes_s", m.bandwidth}};
-  if (engine->device() == nullptr) {
-    json["decode_fraction_of_read_bandwidth"] =
-        m.decode.mean() * static_cast<double>(bytes_per_token) / m.bandwidth;
-  } else {
-    json["experts"] = experts_json(engine->expert_stats());
-    json["placement"] = placement_json(plan, engine->placement(), *engine->device());
-  }
-  json["load_s"] = engine->load_seconds();
-  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+// The flags that say what is run come from the results.
+Result<void> refuse_own_work(const CLI::App& command, const char* flag) {
+  for (const char* own : {"--workload", "--users", "-p", "-n", "--ignore-eos", "-s"})
+    if (command.count(own) > 0)
+      return invalid("{} has nothing to do beside {}: the result says what is run", own, flag);
   return {};
+}
+
+Result<BenchJob> compared_job(const BenchFlags& flags) {
+  if (flags.compared.size() < 2)
+    return invalid("--compare needs two results or more, and {} was given", flags.compared.size());
+  BenchJob job{.repetitions = 0};
+  for (const std::string& path : flags.compared) {
+    SW_ASSIGN(const report::ResultFile result, read_result(path));
+    auto more = job_of_result(result, flags.load.model(), path.substr(path.find_last_of('/') + 1));
+    if (!more) return std::unexpected(more.error().in(path));
+    job.repetitions = std::max(job.repetitions, more->repetitions);
+    for (BenchSetting& setting : more->settings) {
+      if (!job.settings.empty() && setting.work != job.settings[0].work)
+        return invalid("{} ran {} and {} ran {}: only what did the same work can be compared",
+                       flags.compared[0], job.settings[0].work.text(), path, setting.work.text());
+      const std::string& first =
+          job.settings.empty() ? setting.load.flags().model : job.settings[0].load.flags().model;
+      if (setting.load.flags().model != first)
+        return invalid(
+            "{} ran the model '{}' and {} ran '{}': -m FILE runs the settings of all with one file",
+            flags.compared[0], first, path, setting.load.flags().model);
+      job.settings.push_back(std::move(setting));
+    }
+  }
+  return job;
+}
+
+Result<void> show(const BenchFlags& flags, const BenchMeasurement& measured, const report::ResultFile& result,
+                  const BenchJob& job) {
+  const bool single = job.settings.size() == 1;
+  if (flags.json) {
+    SW_ASSIGN(const auto json, details_json(measured.engine(), result, job.settings[0].work));
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  } else if (flags.output == "json") {
+    fmt::print("{}", report::to_json(result));
+  } else if (flags.output == "text") {
+    if (single) fmt::print("{}\n", load_details(measured.engine()));
+    fmt::print("{}", bench_tables(result, TableForm::kText));
+    if (single) {
+      SW_ASSIGN(const std::string details, run_details(measured.engine(), result, job.settings[0].work));
+      fmt::print("{}", details);
+    }
+  } else {
+    fmt::print("{}", bench_tables(result, flags.output == "md" ? TableForm::kMarkdown : TableForm::kCsv));
+  }
+  return {};
+}
+
+Result<int> bench(const BenchFlags& flags, const CLI::App& command) {
+  catch_interrupts();
+  BenchJob job;
+  report::ResultFile earlier;
+  if (!flags.repeated.empty()) {
+    SW_TRY(refuse_own_work(command, "--repeat"));
+    SW_ASSIGN(earlier, read_result(flags.repeated));
+    auto repeated = job_of_result(earlier, flags.load.model(), "");
+    if (!repeated) return std::unexpected(repeated.error().in(flags.repeated));
+    job = std::move(*repeated);
+  } else if (!flags.compared.empty()) {
+    SW_TRY(refuse_own_work(command, "--compare"));
+    SW_ASSIGN(job, compared_job(flags));
+  } else {
+    SW_ASSIGN(job, job_of_flags(flags.load, flags.work, flags.repetitions));
+  }
+  if (command.count("-r") > 0) job.repetitions = flags.repetitions;
+  if (flags.json && (job.settings.size() > 1 || !job.settings[0].work.workload.empty()))
+    return invalid("--json is for a single setting on plain tokens; -o json writes any result");
+
+  BenchMeasurement measured(job);
+  SW_TRY(measured.run());
+  report::ResultFile& result = measured.result();
+  result.command = command_line(command);
+  conclude(result, measured.cache_bytes());
+  if (measured.loads() > 1)
+    result.notes.push_back(fmt::format(
+        "The model was loaded {} times: some settings can't share a loaded one.", measured.loads()));
+  if (!flags.repeated.empty()) {
+    const std::vector<std::string> found = differences(earlier, result);
+    result.conclusion += fmt::format("{}Against {}:", result.conclusion.empty() ? "" : "\n", flags.repeated);
+    for (const std::string& difference : found) result.conclusion += "\n  " + difference;
+  }
+  if (!flags.file.empty()) SW_TRY(write_output_file(flags.file, report::to_json(result)));
+  if (job.settings.size() == 1) SW_TRY(write_records(job.settings[0].load.flags(), measured.engine()));
+  SW_TRY(show(flags, measured, result, job));
+  return result.runs.back().cut_short.empty() && !interrupted() ? kExitOk : kExitInterrupted;
 }
 
 }  // namespace
 
 void add_bench(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<BenchFlags>();
-  CLI::App* command = app.add_subcommand("bench", "Measure prefill and decode speed");
-  command->add_option("-p,--n-prompt", flags->prompt, "tokens of the prompt; 0: no prefill test")
-      ->check(CLI::Range(0u, limits::kMaxContext))
-      ->capture_default_str();
-  command->add_option("-n,--n-gen", flags->generate, "tokens to decode; 0: no decode test")
-      ->check(CLI::Range(0u, limits::kMaxContext))
-      ->capture_default_str();
-  command->add_option("-r,--repetitions", flags->repetitions, "repetitions")
-      ->check(CLI::Range(1u, 1000u))
-      ->capture_default_str();
-  command->add_flag("--json", flags->json, "print JSON");
-  flags->load.add_to(*command);
+  CLI::App* command = app.add_subcommand("bench", "Measure settings, alone and against each other");
+  flags->add_to(*command);
   command->callback([flags, command, &exit_code] {
-    const auto result = bench(*flags, *command);
-    exit_code = !result ? report(result.error()) : finish_output();
+    const auto code = bench(*flags, *command);
+    if (!code)
+      exit_code = code.error().kind == Error::Kind::kCancelled ? (report(code.error()), kExitInterrupted)
+                                                               : report(code.error());
+    else
+      exit_code = finish_output() == kExitOk ? *code : kExitError;
   });
 }
 

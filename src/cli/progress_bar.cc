@@ -31,8 +31,9 @@ void ProgressBar::update(uint64_t done, uint64_t total) {
     return unit_ == Unit::kBytes ? format_bytes(n) : fmt::format("{}", n);
   };
   const int full = static_cast<int>(part * kWidth);
-  fmt::print(stderr, "\r\x1b[K{} [{:=>{}}{:>{}}] {:3.0f} %  {} of {}, {:.0f} s left", title_, "", full, "",
-             kWidth - full, 100 * part, text(done), text(total), left);
+  const std::string counted = unit_ == Unit::kPart ? "" : fmt::format("  {} of {}", text(done), text(total));
+  fmt::print(stderr, "\r\x1b[K{} [{:=>{}}{:>{}}] {:3.0f} %{}, {:.0f} s left", title_, "", full, "",
+             kWidth - full, 100 * part, counted, left);
   std::fflush(stderr);
 }
 

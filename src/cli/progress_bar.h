@@ -9,8 +9,9 @@ namespace spillway::cli {
 
 class ProgressBar {
  public:
-  // `unit` of what is counted: bytes are shown as MiB and so on, anything else as a number.
-  enum class Unit { kBytes, kNumber };
+  // `unit` of what is counted: bytes are shown as MiB and so on, numbers as they are, and parts of a whole
+  // not at all beside the percentage.
+  enum class Unit { kBytes, kNumber, kPart };
   explicit ProgressBar(std::string title, Unit unit = Unit::kNumber);
   ~ProgressBar() { clear(); }
 

@@ -1,0 +1,135 @@
+#include "cli/bench_rows.h"
+
+#include <algorithm>
+
+#include "cli/bench_work.h"
+#include "report/page_data.h"
+#include "report/summary.h"
+#include "tune/fingerprint.h"
+
+namespace spillway::cli {
+namespace {
+
+using report::Run;
+
+void mark_cold(report::ResultFile& result) {
+  if (result.settings.size() != 1) return;
+  const std::vector<const Run*> warm = report::runs_of(result, 0, true);
+  std::vector<double> rates = report::rates_of(warm, report::decode_tok_s);
+  if (rates.empty()) rates = report::rates_of(warm, report::prefill_tok_s);
+  size_t cold = report::count_cold(rates, report::Better::kHigher);
+  if (cold == 0) return;
+  result.notes.push_back(fmt::format(
+      "The first {} run{} after the cold one {} slower than the later half by more than 3 % and twice that "
+      "half's range: counted as cold.",
+      cold, cold == 1 ? "" : "s", cold == 1 ? "was" : "were"));
+  for (Run& run : result.runs)
+    if (run.warm && cold > 0) run.warm = false, --cold;
+}
+
+std::string share_of(const report::Setting& setting) {
+  const auto found = setting.flags.find("--moe-cache-cpu-share");
+  return found == setting.flags.end() ? "" : found->second;
+}
+
+report::Row row_of(const report::ResultFile& result, uint32_t setting, double cache_bytes) {
+  const std::vector<const Run*> runs = report::runs_of(result, setting, true);
+  const report::Summary sum = report::summarize(runs);
+  report::Row row{.setting = result.settings[setting].name,
+                  .label = Label::kMeasured,
+                  .cache_bytes = cache_bytes,
+                  .share = share_of(result.settings[setting]),
+                  .decode_tok_s = sum.decode_tok_s,
+                  .prefill_tok_s = sum.prefill_tok_s,
+                  .hit_rate = sum.hit_rate};
+  if (const auto rates = report::rates_of(runs, report::decode_tok_s); rates.size() > 1) {
+    const report::Interval interval = report::bootstrap_median(rates);
+    row.decode_low = interval.low;
+    row.decode_high = interval.high;
+  }
+  if (sum.ttft_s > 0) row.ttft_s = sum.ttft_s;
+  if (sum.itl_count > 0) row.p95_itl_ms = sum.p95_itl_ms;
+  return row;
+}
+
+// Speeds of the turns that both settings ran to their end.
+report::Comparison compare(const report::ResultFile& result, uint32_t a, uint32_t b,
+                           double (*rate)(const Run&)) {
+  const auto whole = [&](uint32_t setting) {
+    std::vector<double> rates;
+    for (const Run* run : report::runs_of(result, setting, true))
+      if (run->cut_short.empty() && rate(*run) > 0) rates.push_back(rate(*run));
+    return rates;
+  };
+  std::vector<double> of_a = whole(a), of_b = whole(b);
+  const size_t n = std::min(of_a.size(), of_b.size());
+  of_a.resize(n), of_b.resize(n);
+  return report::compare(of_a, of_b, report::Better::kHigher);
+}
+
+BenchWork work_of(const report::Setting& setting) {
+  FlagValues flags = setting.flags;
+  return BenchWork::take(flags).value_or(BenchWork{});
+}
+
+std::string sentence(const report::Setting& a, const report::Setting& b, const char* what,
+                     const report::Comparison& c) {
+  if (c.pairs < report::kFewestPairs)
+    return fmt::format(
+        "{} of '{}' against '{}': {} pair{} of runs can't tell a difference from chance, at least {} can.",
+        what, b.name, a.name, c.pairs, c.pairs == 1 ? "" : "s", report::kFewestPairs);
+  return fmt::format("{} of '{}' against '{}': {:.3f} times (95 %: {:.3f} to {:.3f}; {} pairs): {}.", what,
+                     b.name, a.name, c.ratio, c.interval.low, c.interval.high, c.pairs,
+                     report::verdict_name(c.verdict));
+}
+
+}  // namespace
+
+void conclude(report::ResultFile& result, const std::vector<double>& cache_bytes) {
+  mark_cold(result);
+  for (uint32_t s = 0; s < result.settings.size(); ++s)
+    result.rows.push_back(row_of(result, s, cache_bytes[s]));
+  std::string words;
+  for (uint32_t s = 1; s < result.settings.size(); ++s) {
+    const report::Setting &a = result.settings[0], &b = result.settings[s];
+    if (work_of(a) != work_of(b)) continue;
+    const report::Comparison decode = compare(result, 0, s, report::decode_tok_s);
+    const report::Comparison prefill = compare(result, 0, s, report::prefill_tok_s);
+    const bool decodes = result.rows[s].decode_tok_s > 0;
+    result.rows[s].verdict = report::verdict_name((decodes ? decode : prefill).verdict);
+    if (decodes) words += (words.empty() ? "" : "\n") + sentence(a, b, "Decode", decode);
+    if (result.rows[s].prefill_tok_s > 0)
+      words += (words.empty() ? "" : "\n") + sentence(a, b, "Prefill", prefill);
+  }
+  result.conclusion = words;
+  for (const std::string& note : report::notes_about(result)) result.notes.push_back(note);
+}
+
+std::vector<std::string> differences(const report::ResultFile& was, const report::ResultFile& is) {
+  std::vector<std::string> found = tune::changes(was.build, is.build);
+  for (const auto& more : {tune::changes(was.model, is.model), tune::changes(was.machine, is.machine)})
+    found.insert(found.end(), more.begin(), more.end());
+  if (was.workload != is.workload)
+    found.push_back(
+        fmt::format("the workload was '{}' ({} requests of {} users, content {}), now it is '{}' ({} "
+                    "requests of {} users, content {})",
+                    was.workload.name, was.workload.requests, was.workload.users, was.workload.content,
+                    is.workload.name, is.workload.requests, is.workload.users, is.workload.content));
+  for (uint32_t s = 0; s < std::min(was.settings.size(), is.settings.size()); ++s)
+    for (const auto& [what, rate] :
+         {std::pair<const char*, double (*)(const Run&)>("decode", report::decode_tok_s),
+          {"prefill", report::prefill_tok_s}}) {
+      const auto before = report::rates_of(report::runs_of(was, s, true), rate);
+      const auto now = report::rates_of(report::runs_of(is, s, true), rate);
+      if (before.empty() || now.empty()) continue;
+      const report::Ratio ratio = report::bootstrap_ratio(before, now);
+      found.push_back(
+          fmt::format("'{}': {} was {:.1f} tok/s, now it is {:.1f}: {:.3f} times (95 %: {:.3f} to {:.3f}; "
+                      "medians of {} and {} runs)",
+                      is.settings[s].name, what, report::median(before), report::median(now), ratio.ratio,
+                      ratio.interval.low, ratio.interval.high, before.size(), now.size()));
+    }
+  return found;
+}
+
+}  // namespace spillway::cli
