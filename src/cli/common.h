@@ -26,6 +26,7 @@ void add_devices(CLI::App& app, int& exit_code);
 void add_probe(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
 void add_trace(CLI::App& app, int& exit_code);
+void add_plan(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 
 // Prints "spillway: <message>" to standard error. The exit code: kExitInterrupted of kCancelled, else

@@ -13,11 +13,9 @@ using backend::kNoWeight;
 using backend::WeightId;
 using backend::WeightShape;
 
-// Left to the driver, the display and fragmentation: 3 % of the device's free memory, at least 256 MiB.
 // A device made of host memory needs none.
 uint64_t reserve_bytes(const backend::DeviceInfo& info) {
-  if (info.software) return 0;
-  return std::max<uint64_t>(256 << 20, info.available_bytes / 32);
+  return info.software ? 0 : device_reserve_bytes(info.available_bytes);
 }
 
 // Two halves of 8: one is filled while the other is computed. 8 experts of 3 MB are 2 ms of a PCIe 3 link,
@@ -371,6 +369,10 @@ uint32_t Placement::cache_slots() const {
   uint32_t slots = 0;
   for (const PoolPlacement& pool : pools) slots += pool.used_slots;
   return slots;
+}
+
+uint64_t device_reserve_bytes(uint64_t available_bytes) {
+  return std::max<uint64_t>(256 << 20, available_bytes / 32);
 }
 
 Placement place_on_cpu(const Program& program) {

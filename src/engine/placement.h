@@ -75,6 +75,9 @@ struct StepSizes {
 // (groups) the slots of a cache of this size; auto: all there are.
 std::vector<uint32_t> cache_slots(const Placement& placement, const CacheSize& size);
 
+// Left to the driver, the display and fragmentation: 3 % of the device's free memory, at least 256 MiB.
+uint64_t device_reserve_bytes(uint64_t available_bytes);
+
 // All on the CPU.
 Placement place_on_cpu(const Program& program);
 

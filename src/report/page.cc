@@ -115,8 +115,11 @@ void add_result(Page& page, const ResultFile& result, uint32_t level) {
   add(speed, speed_of_settings(result));
   const std::vector<const Row*> leading = leading_rows(result);
   add(speed, table_of_rows("What each setting comes to", leading));
-  add(speed, speed_over_cache(result));
-  add(speed, speed_over_share(result));
+  // The rows of a plan differ in the machine and not only in the cache: no curve joins them.
+  if (result.kind != "plan") {
+    add(speed, speed_over_cache(result));
+    add(speed, speed_over_share(result));
+  }
   if (leading.size() < result.rows.size()) {
     std::vector<const Row*> all;
     for (const Row& row : result.rows) all.push_back(&row);

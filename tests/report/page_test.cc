@@ -99,6 +99,16 @@ TEST(Page, MeasuredPointsAndPredictedCurvesAreDrawnApart) {
       std::ranges::any_of(plot.series[1].points, [](const Point& p) { return p.x == 4 && p.y == 52; }));
 }
 
+TEST(Page, RowsOfAPlanAreNotJoined) {
+  ResultFile result = a_result();
+  result.kind = "plan";
+  const NamedResult named{"a.json", result};
+  const Page page = make_page(std::span(&named, 1));
+  for (const Block& block : find(page, "Speed")->blocks)
+    if (const auto* figure = std::get_if<Figure>(&block))
+      EXPECT_FALSE(std::holds_alternative<Plot>(figure->chart));
+}
+
 TEST(Page, AutoIsNoNumberAmongShares) {
   const NamedResult named{"a.json", a_result()};
   const Page page = make_page(std::span(&named, 1));
