@@ -13,6 +13,7 @@ namespace spillway::cli {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitError = 1;
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitModelFailed = 3;  // tune: only what was measured can be trusted
 inline constexpr int kExitInterrupted = 130;  // as a shell reports SIGINT
 
 // One command: adds its subcommand, with options and help; what it runs sets `exit_code`.
@@ -25,6 +26,7 @@ void add_bench(CLI::App& app, int& exit_code);
 void add_devices(CLI::App& app, int& exit_code);
 void add_probe(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
+void add_tune(CLI::App& app, int& exit_code);
 void add_trace(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);

@@ -1,5 +1,5 @@
 // `spillway probe`: measures this machine, and writes a hardware profile (docs/hardware-profile.md).
-#include "tune/probe.h"
+#include "cli/probe.h"
 
 #include <fmt/chrono.h>
 
@@ -16,7 +16,7 @@
 #include "engine/devices.h"
 #include "sys/cpu.h"
 #include "tune/fingerprint.h"
-#include "tune/probe_machine.h"
+#include "tune/probe.h"
 
 namespace spillway::cli {
 namespace {
@@ -39,27 +39,6 @@ std::string device_id_of(const tune::MachineTarget& target) {
   return target.device() == nullptr ? "none" : target.device()->id;
 }
 
-Result<tune::ProfileFile> measure(tune::MachineTarget& target, const ProbeFlags& flags) {
-  ProgressBar bar("measuring");
-  constexpr double kPercent = 100;
-  auto file =
-      tune::probe(target, {.seconds = flags.seconds, .types = tune::common_types()}, [&](double share) {
-        bar.update(static_cast<uint64_t>(share * kPercent), static_cast<uint64_t>(kPercent));
-        return !interrupted();
-      });
-  bar.clear();
-  if (!file) return file;
-  SW_ASSIGN(file->machine, tune::machine_facts(target.device()));
-  file->created = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-  file->limits = tune::read_machine_limits();
-  file->profile.name = fmt::format("{}; {}", file->machine.cpu, file->machine.device);
-  file->profile.source = fmt::format("measured here by 'spillway probe' at {}", file->created);
-  if (target.device() != nullptr && target.device()->software)
-    file->notes.push_back(
-        "The device is software: its rates are those of the processor, and say nothing of a GPU.");
-  return file;
-}
-
 Result<int> probe_command(const ProbeFlags& flags) {
   catch_interrupts();
   engine::DeviceOptions device{.device = flags.device};
@@ -70,7 +49,7 @@ Result<int> probe_command(const ProbeFlags& flags) {
                      opened.reason));
   SW_ASSIGN(const uint32_t threads, threads_of(flags));
   SW_ASSIGN(const auto target, tune::MachineTarget::create({.threads = threads}, std::move(opened.device)));
-  const auto file = measure(*target, flags);
+  const auto file = measure_machine(*target, flags.seconds);
   if (!file && file.error().kind == Error::Kind::kCancelled) return kExitInterrupted;
   if (!file) return std::unexpected(file.error());
 
@@ -89,6 +68,26 @@ Result<int> probe_command(const ProbeFlags& flags) {
 }
 
 }  // namespace
+
+Result<tune::ProfileFile> measure_machine(tune::MachineTarget& target, double seconds) {
+  ProgressBar bar("measuring");
+  constexpr double kPercent = 100;
+  auto file = tune::probe(target, {.seconds = seconds, .types = tune::common_types()}, [&](double share) {
+    bar.update(static_cast<uint64_t>(share * kPercent), static_cast<uint64_t>(kPercent));
+    return !interrupted();
+  });
+  bar.clear();
+  if (!file) return file;
+  SW_ASSIGN(file->machine, tune::machine_facts(target.device()));
+  file->created = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  file->limits = tune::read_machine_limits();
+  file->profile.name = fmt::format("{}; {}", file->machine.cpu, file->machine.device);
+  file->profile.source = fmt::format("measured here by 'spillway probe' at {}", file->created);
+  if (target.device() != nullptr && target.device()->software)
+    file->notes.push_back(
+        "The device is software: its rates are those of the processor, and say nothing of a GPU.");
+  return file;
+}
 
 void add_probe(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ProbeFlags>();

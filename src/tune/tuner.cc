@@ -332,10 +332,8 @@ class Tuner {
     return best == 0 ? std::vector<size_t>{0, 1} : std::vector<size_t>{0, 1, best};
   }
 
-  // From the final alone, which was run after the winner was chosen; from all rounds where it is too short.
   std::optional<report::Comparison> against(size_t a, size_t b, Goal goal) const {
-    const auto fresh = contest_->compare(a, b, goal, first_final_);
-    return fresh && fresh->pairs >= report::kFewestPairs ? fresh : contest_->compare(a, b, goal);
+    return compare_last(*contest_, a, b, goal, first_final_);
   }
 
   bool is_resolved() const {
@@ -365,7 +363,7 @@ class Tuner {
       if (!done) break;
     }
     decide_load_mode(modes, options_.goal, report_);
-    add_rows(modes, {}, report_);
+    add_rows(modes, options_.goal, 0, {}, report_);
     return {};
   }
 
@@ -394,7 +392,7 @@ class Tuner {
     }
     findings.by_default = &contest_->entrants()[0];
     decide(findings, report_);
-    add_rows(*contest_, found_, report_);
+    add_rows(*contest_, options_.goal, first_final_, found_, report_);
     tell("done");
   }
 

@@ -180,7 +180,14 @@ void decide_load_mode(const Contest& modes, Goal goal, TuneReport& report) {
   report.result.conclusion += sentence;
 }
 
-void add_rows(const Contest& contest, const SearchResult& found, TuneReport& report) {
+std::optional<Comparison> compare_last(const Contest& contest, size_t a, size_t b, Goal goal,
+                                       uint32_t final_round) {
+  const auto last = contest.compare(a, b, goal, final_round);
+  return last && last->pairs >= report::kFewestPairs ? last : contest.compare(a, b, goal);
+}
+
+void add_rows(const Contest& contest, Goal goal, uint32_t final_round, const SearchResult& found,
+              TuneReport& report) {
   report::ResultFile& result = report.result;
   const std::vector<Entrant>& entrants = contest.entrants();
   std::vector<uint32_t> index(entrants.size(), ~uint32_t{0});
@@ -208,7 +215,8 @@ void add_rows(const Contest& contest, const SearchResult& found, TuneReport& rep
     }
     if (entrant.predicted) row.predicted_tok_s = entrant.predicted->decode_tok_s;
     if (i > 0 && result.rows[0].setting == short_name(entrants[0].settings))
-      if (const auto compared = contest.compare(0, i)) row.verdict = report::verdict_name(compared->verdict);
+      if (const auto compared = compare_last(contest, 0, i, goal, final_round))
+        row.verdict = report::verdict_name(compared->verdict);
     result.rows.push_back(std::move(row));
   }
   for (const auto& [entrant, run] : contest.order()) {

@@ -29,8 +29,14 @@ void decide(const Findings& findings, TuneReport& report);
 // Of the same settings in other loading modes, the first entrant's being the one that is loaded.
 void decide_load_mode(const Contest& modes, Goal goal, TuneReport& report);
 
+// Between two entrants: from the rounds from `final_round` on, which were run after the best was chosen; from
+// all where they shared too few of these.
+std::optional<report::Comparison> compare_last(const Contest& contest, size_t a, size_t b, Goal goal,
+                                               uint32_t final_round);
+
 // Settings, runs and rows of what was run, then the rows of what was predicted alone.
-void add_rows(const Contest& contest, const SearchResult& found, TuneReport& report);
+void add_rows(const Contest& contest, Goal goal, uint32_t final_round, const SearchResult& found,
+              TuneReport& report);
 
 std::string words_for_check(const ModelCheck& check, bool failed);
 std::string words_for_resident();

@@ -1,0 +1,352 @@
+// `spillway tune`: finds the settings of the expert cache that are best for a model on this machine, runs
+// them, and keeps them for `run`.
+#include <filesystem>
+
+#include "base/limits.h"
+#include "cli/arguments.h"
+#include "cli/common.h"
+#include "cli/load_flags.h"
+#include "cli/model_text.h"
+#include "cli/output_file.h"
+#include "cli/probe.h"
+#include "cli/profiles.h"
+#include "cli/progress_bar.h"
+#include "cli/terminal.h"
+#include "cli/tune_report.h"
+#include "cli/tuned.h"
+#include "sys/cpu.h"
+#include "tune/engine_lab.h"
+#include "tune/fingerprint.h"
+#include "tune/run_recorder.h"
+#include "tune/tuner.h"
+
+namespace spillway::cli {
+namespace {
+
+// Users of a workload from a file, which is to be read first.
+constexpr uint32_t kMostUsers = 64;
+constexpr uint32_t kLargestUbatch = 2048;  // where prompts are what is asked for
+
+struct TuneFlags {
+  LoadFlags load;
+  std::string workload_file, goal = "decode", machine_file, out;
+  uint64_t max_device_mib = 0, max_host_mib = 0;
+  double minutes = 10;
+  uint32_t users = 1;
+  bool reload = false, json = false, keep = true;
+
+  void add_to(CLI::App& command);
+};
+
+void TuneFlags::add_to(CLI::App& command) {
+  const char* group = "Tuning";
+  command
+      .add_option(
+          "--workload", workload_file,
+          "your own conversations, one JSON object with \"messages\" a line; without it, built-in ones")
+      ->group(group);
+  command
+      .add_option(
+          "--goal", goal,
+          "what is to be better: decode (tokens a second), ttft (time to the first token), p95 (the slow "
+          "tokens), mixed")
+      ->check(CLI::IsMember({"decode", "ttft", "p95", "mixed"}))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--max-device-mib", max_device_mib,
+                  "most memory of the device that may be used, while tuning too; 0: what is free")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--max-host-mib", max_host_mib,
+                  "most memory of the host that may be used, while tuning too; 0: what is usable")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--minutes", minutes, "most time that it may take, loading aside")
+      ->check(CLI::Range(0.1, 24 * 60.0))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--users", users, "conversations that go on at once")
+      ->check(CLI::Range(1u, kMostUsers))
+      ->capture_default_str()
+      ->group(group);
+  command.add_flag("--reload", reload, "try other loading modes too, for which the model is loaded again")
+      ->group(group);
+  command
+      .add_option("--machine", machine_file,
+                  "hardware profile of this machine to start from, as 'spillway probe' writes it")
+      ->group(group);
+  command
+      .add_option("-o,--out", out, "write the whole result (JSON) to this file; 'spillway report' draws it")
+      ->group(group);
+  command.add_flag("--json", json, "print the result as JSON instead of tables")->group(group);
+  command.add_flag("!--no-keep", keep, "do not keep what was found for later runs")->group(group);
+  load.add_to(command);
+}
+
+Result<tune::Workload> own_workload(const TuneFlags& flags) {
+  SW_ASSIGN(const std::string text, read_text_file(flags.workload_file, limits::kMaxTextBytes));
+  auto workload =
+      tune::parse_workload(flags.workload_file.substr(flags.workload_file.find_last_of('/') + 1), text);
+  if (!workload) return std::unexpected(workload.error().in(flags.workload_file));
+  return workload;
+}
+
+// Conversations of several topics.
+Result<tune::Workload> built_in_topics() {
+  tune::Workload all{.name = "chat, code and document", .conversations = {}};
+  std::vector<tune::Workload> parts;
+  for (const char* name : {"chat", "code", "document"}) {
+    SW_ASSIGN(tune::Workload part, tune::builtin_workload(name));
+    parts.push_back(std::move(part));
+  }
+  // In turn, so that both halves have some of each.
+  for (size_t i = 0; std::ranges::any_of(parts, [&](const auto& p) { return i < p.conversations.size(); });
+       ++i)
+    for (tune::Workload& part : parts)
+      if (i < part.conversations.size()) all.conversations.push_back(std::move(part.conversations[i]));
+  return all;
+}
+
+// The options with which everything is tried: the largest cache and micro-batch, within the limits.
+Result<engine::Options> lab_options(const TuneFlags& flags, const CLI::App& command,
+                                    const tune::Workload& workload) {
+  SW_ASSIGN(engine::Options options, flags.load.options(command));
+  options.device.most_bytes = flags.max_device_mib << 20;
+  options.most_host_bytes = flags.max_host_mib << 20;
+  options.device.planner = {};  // what is tuned
+  if (options.device.cache.is_off())
+    return invalid(
+        "--moe-cache-mib 0: there is nothing to tune without a cache; leave the flag out, or give the "
+        "largest "
+        "size that may be tried");
+  if (options.context == 0) {
+    SW_ASSIGN(const engine::ModelFiles files, engine::open_model_files(options.path));
+    auto tokenizer = load_tokenizer(files.model.metadata(), limits::kMaxVocabulary);
+    if (!tokenizer) return std::unexpected(tokenizer.error().in(options.path));
+    SW_ASSIGN(const uint64_t needed, workload.context_needed(**tokenizer));
+    options.context =
+        static_cast<uint32_t>(std::clamp<uint64_t>(needed, engine::kDefaultContext, limits::kMaxContext));
+  }
+  const bool prompts = flags.goal == "ttft" || flags.goal == "mixed";
+  if (prompts && command.count("--ub") == 0) options.ubatch = std::min(kLargestUbatch, options.context);
+  for (const char* flag : {"--moe-cache-cpu-share", "--moe-cache-admit", "--moe-promote",
+                           "--moe-cache-policy", "--moe-cache-half-life", "--moe-explore"})
+    if (command.count(flag) > 0) note(fmt::format("{} has no effect here: tuning sets it", flag));
+  return options;
+}
+
+// That there is something to tune, before anything is loaded.
+Result<void> check_device(const TuneFlags& flags, const engine::Options& options) {
+  SW_ASSIGN(const engine::ModelFiles files, engine::open_model_files(options.path));
+  SW_ASSIGN(const engine::OpenedDevice opened, engine::open_device(options.device));
+  if (!opened.device)
+    return unsupported(
+        "there is nothing to tune: the CPU runs alone ({}); --device names one ('spillway devices' lists "
+        "them)",
+        opened.reason);
+  const auto plan = engine::plan(files, options, opened);
+  if (plan && tune::serves_experts(plan->placement)) return {};
+  if (flags.max_device_mib == 0) {
+    if (!plan) return std::unexpected(plan.error());
+    return unsupported("no expert can be held on the device: {}",
+                       plan->placement.notes.empty() ? "its memory is too small" : plan->placement.notes[0]);
+  }
+  const auto least = tune::least_device_mib(files, options, opened);
+  if (!least)
+    return fail(Error::Kind::kNoMemory,
+                "--max-device-mib {}: no expert fits on the device within that, nor within all "
+                "that is free there",
+                flags.max_device_mib);
+  return fail(Error::Kind::kNoMemory,
+              "--max-device-mib {} allows nothing: beside dense weights, KV cache and scratch no layer's "
+              "experts can be "
+              "cached; {} is the smallest that would do (a smaller -c needs less)",
+              flags.max_device_mib, *least);
+}
+
+// What a measured profile says of other numbers of threads than the one that is loaded.
+std::vector<tune::ThreadChoice> thread_choices(const tune::ProfileFile& file, uint32_t loaded) {
+  std::vector<tune::ThreadChoice> all;
+  double rate = 0;
+  for (const tune::CpuRate& cpu : file.cpu_kernels)
+    if (cpu.type == file.cpu_kernels[0].type && cpu.tokens == 1) {
+      if (cpu.threads == loaded) rate = cpu.gb_s.median;
+      if (cpu.threads <= loaded) all.push_back({cpu.threads, cpu.gb_s.median});
+    }
+  if (rate <= 0) return {};
+  for (tune::ThreadChoice& choice : all) choice.cpu_rate /= rate;
+  return all;
+}
+
+// The machine as it was measured: by a profile that was named or kept, or now, in a tenth of the time.
+struct Machine {
+  std::optional<experts::HardwareProfile> named;
+  std::optional<tune::ProfileFile> file;
+};
+Result<Machine> know_machine(const TuneFlags& flags, engine::Options& options) {
+  Machine machine;
+  if (!flags.machine_file.empty()) {
+    SW_ASSIGN(machine.named, find_profile("--machine", flags.machine_file));
+    return machine;
+  }
+  SW_ASSIGN(engine::OpenedDevice opened, engine::open_device(options.device));
+  const backend::DeviceInfo info = opened.device->info();
+  for (SavedProfile& saved : saved_profiles())
+    if (saved.changes.empty() && saved.file.machine.device == info.name &&
+        saved.file.machine.driver == info.driver) {
+      machine.file = std::move(saved.file);
+      return machine;
+    }
+  uint32_t threads = options.threads;
+  if (threads == 0) {
+    SW_ASSIGN(const sys::CpuTopology topology, sys::read_cpu_topology());
+    threads = sys::choose_threads(topology).threads;
+  }
+  SW_ASSIGN(const auto target,
+            tune::MachineTarget::create({.threads = threads, .memory_bytes = options.most_host_bytes / 4},
+                                        std::move(opened.device)));
+  constexpr double kProbeSeconds = 10;
+  SW_ASSIGN(machine.file, measure_machine(*target, std::min(kProbeSeconds, 6 * flags.minutes)));
+  if (const std::string path = saved_profile_path(info.id); !path.empty() && flags.keep)
+    SW_TRY(write_profile(path, *machine.file));
+  options.profiles.push_back({machine.file->profile, info.name, info.driver});
+  return machine;
+}
+
+// A bar for each phase, all of which count the same time.
+class PhaseBar {
+ public:
+  void update(const tune::TuneProgress& progress) {
+    if (!bar_ || progress.doing != doing_) bar_.emplace(doing_ = progress.doing);
+    total_s_ = progress.total_s;
+    ended_s_ = clock_.now_s() + progress.total_s - progress.done_s;
+    tick();
+  }
+  // Time has gone on.
+  void tick() {
+    if (bar_)
+      bar_->update(static_cast<uint64_t>(std::max(0.0, total_s_ - (ended_s_ - clock_.now_s()))),
+                   static_cast<uint64_t>(total_s_));
+  }
+  void clear() { bar_.reset(); }
+
+ private:
+  const sys::MonotonicClock clock_;
+  std::string doing_;
+  double total_s_ = 0, ended_s_ = 0;  // when all time is over
+  std::optional<ProgressBar> bar_;
+};
+
+Result<void> keep(const TuneFlags& flags, const CLI::App& command, const engine::Engine& engine,
+                  const std::string& load_mode, const tune::TuneReport& report) {
+  if (!flags.keep || report.outcome == tune::Outcome::kInterrupted ||
+      report.outcome == tune::Outcome::kEverythingFits)
+    return {};
+  const report::ResultFile& result = report.result;
+  std::error_code error;
+  const tune::TunedProfile profile{
+      .made_for = {result.build, result.model, machine_of(result.machine, *engine.device()), load_mode,
+                   placement_flags(command)},
+      .model_path = std::filesystem::weakly_canonical(flags.load.model, error).string(),
+      .created = result.created,
+      .context = engine.context(),
+      .settings = report.recommended,
+      .gain = report.gain,
+      .conclusion = result.conclusion};
+  SW_ASSIGN(const std::string path, tune::save_tuned_profile(profile, tuned_folder()));
+  say(fmt::format("kept in {}: 'spillway run' begins with it from now on (--profile none leaves it out)",
+                  path));
+  return {};
+}
+
+Result<int> tune_model(TuneFlags& flags, const CLI::App& command, const std::string& typed) {
+  SW_ASSIGN(const tune::Goal goal, tune::parse_goal(flags.goal));
+  SW_ASSIGN(const tune::Workload topics, built_in_topics());
+  tune::Workload workload = topics;
+  if (!flags.workload_file.empty()) {
+    SW_ASSIGN(workload, own_workload(flags));
+  }
+  catch_interrupts();
+  SW_ASSIGN(engine::Options options, lab_options(flags, command, workload));
+  SW_TRY(check_device(flags, options));
+  const sys::MonotonicClock clock;
+  const double began_s = clock.now_s();
+  SW_ASSIGN(const Machine machine, know_machine(flags, options));
+  const double probed_s = clock.now_s() - began_s;
+
+  const auto load = [&](engine::LoadMode mode) {
+    engine::Options asked = options;
+    asked.load_mode = mode;
+    ProgressBar bar("loading", ProgressBar::Unit::kBytes);
+    return engine::Engine::load(asked, [&](uint64_t done, uint64_t total) {
+      bar.update(done, total);
+      return !interrupted();
+    });
+  };
+  SW_ASSIGN(auto engine, load(options.load_mode));
+  for (const std::string& word : engine->notes()) note(word);
+  if (!flags.load.quiet) say(dim(describe_load(*engine)));
+  SW_ASSIGN(const auto tokenizer, load_tokenizer(engine->metadata(), engine->vocabulary()));
+  SW_ASSIGN(const auto chat_template, load_chat_template(engine->metadata(), tokenizer->vocabulary(), ""));
+  const experts::HardwareProfile start = machine.named.value_or(engine->memory().profile);
+  const std::string load_mode = engine::load_mode_name(engine->memory().mode);
+
+  PhaseBar bar;
+  tune::EngineLabSetup setup{.load = load,
+                             .tokenizer = tokenizer.get(),
+                             .chat_template = chat_template ? &*chat_template : nullptr,
+                             .workload = workload,
+                             .users = flags.users,
+                             .limited = flags.max_device_mib > 0 || command.count("--moe-cache-mib") > 0,
+                             .stopped = [&bar] {
+                               bar.tick();
+                               return interrupted();
+                             }};
+  if (!flags.workload_file.empty()) setup.topics = topics;
+  if (flags.reload)
+    setup.load_modes = {engine::LoadMode::kRead, engine::LoadMode::kMmap, engine::LoadMode::kMlock};
+  if (machine.file) setup.threads = thread_choices(*machine.file, engine->memory().threads);
+  tune::EngineLab lab(std::move(engine), std::move(setup));
+  auto report = tune::tune(lab, start, {.goal = goal, .seconds = 60 * flags.minutes - probed_s},
+                           [&](const tune::TuneProgress& progress) { bar.update(progress); });
+  bar.clear();
+  SW_TRY(report);
+
+  report::ResultFile& result = report->result;
+  result.created = tune::utc_now();
+  result.command = typed;
+  result.build = tune::build_facts();
+  SW_ASSIGN(result.model, tune::model_facts(options.path));
+  SW_ASSIGN(result.machine, tune::machine_facts(lab.engine().device()));
+  result.workload = workload.facts();
+  result.workload.users = flags.users;
+  if (!flags.out.empty()) SW_TRY(write_output_file(flags.out, report::to_json(result)));
+  if (flags.json) {
+    fmt::print("{}\n", report::to_json(result));
+  } else {
+    fmt::print("{}", tune_text(*report));
+  }
+  SW_TRY(keep(flags, command, lab.engine(), load_mode, *report));
+  if (interrupted()) return kExitInterrupted;
+  return report->model_failed ? kExitModelFailed : finish_output();
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<TuneFlags>();
+  CLI::App* command = app.add_subcommand(
+      "tune",
+      "Find the best cache settings for a model on this machine, by running them; 'run' then uses them");
+  flags->add_to(*command);
+  command->callback([flags, command, &exit_code] {
+    const auto result = tune_model(*flags, *command, command_line(*command));
+    exit_code = result ? *result : report(result.error());
+  });
+}
+
+}  // namespace spillway::cli
