@@ -104,9 +104,11 @@ TEST(Page, RowsOfAPlanAreNotJoined) {
   result.kind = "plan";
   const NamedResult named{"a.json", result};
   const Page page = make_page(std::span(&named, 1));
-  for (const Block& block : find(page, "Speed")->blocks)
-    if (const auto* figure = std::get_if<Figure>(&block))
+  for (const Block& block : find(page, "Speed")->blocks) {
+    if (const auto* figure = std::get_if<Figure>(&block)) {
       EXPECT_FALSE(std::holds_alternative<Plot>(figure->chart));
+    }
+  }
 }
 
 TEST(Page, AutoIsNoNumberAmongShares) {
