@@ -113,7 +113,7 @@ Result<tune::Workload> built_in_topics() {
 
 // The options with which everything is tried: the largest cache and micro-batch, within the limits.
 Result<engine::Options> lab_options(const TuneFlags& flags, const CLI::App& command,
-                                    const tune::Workload& workload) {
+                                    std::span<const tune::Workload> workloads) {
   SW_ASSIGN(engine::Options options, flags.load.options(command));
   options.device.most_bytes = flags.max_device_mib << 20;
   options.most_host_bytes = flags.max_host_mib << 20;
@@ -127,9 +127,12 @@ Result<engine::Options> lab_options(const TuneFlags& flags, const CLI::App& comm
     SW_ASSIGN(const engine::ModelFiles files, engine::open_model_files(options.path));
     auto tokenizer = load_tokenizer(files.model.metadata(), limits::kMaxVocabulary);
     if (!tokenizer) return std::unexpected(tokenizer.error().in(options.path));
-    SW_ASSIGN(const uint64_t needed, workload.context_needed(**tokenizer));
-    options.context =
-        static_cast<uint32_t>(std::clamp<uint64_t>(needed, engine::kDefaultContext, limits::kMaxContext));
+    uint64_t most = engine::kDefaultContext;
+    for (const tune::Workload& workload : workloads) {
+      SW_ASSIGN(const uint64_t needed, workload.context_needed(**tokenizer));
+      most = std::max(most, needed);
+    }
+    options.context = static_cast<uint32_t>(std::min<uint64_t>(most, limits::kMaxContext));
   }
   const bool prompts = flags.goal == "ttft" || flags.goal == "mixed";
   if (prompts && command.count("--ub") == 0) options.ubatch = std::min(kLargestUbatch, options.context);
@@ -271,7 +274,7 @@ Result<int> tune_model(TuneFlags& flags, const CLI::App& command, const std::str
     SW_ASSIGN(workload, own_workload(flags));
   }
   catch_interrupts();
-  SW_ASSIGN(engine::Options options, lab_options(flags, command, workload));
+  SW_ASSIGN(engine::Options options, lab_options(flags, command, std::vector{workload, topics}));
   SW_TRY(check_device(flags, options));
   const sys::MonotonicClock clock;
   const double began_s = clock.now_s();

@@ -107,6 +107,7 @@ Result<void> Engine::State::start_device(const Progress& progress) {
 
 void Engine::State::start_cpu() {
   std::vector<backend::RopeTable> tables;
+  tables.reserve(ropes.size());
   for (const RopeTables& rope : ropes) tables.push_back(rope.view());
   cpu = std::make_unique<cpu::CpuCompute>(*pool, cpu::kernels(plan->memory.set),
                                           compute_sizes(plan->program, loaded_ubatch), weights.matrices(),
@@ -118,6 +119,7 @@ Result<std::unique_ptr<experts::Planner>> Engine::State::make_planner(
     std::span<const uint32_t> slots) const {
   const Placement& placement = plan->placement;
   std::vector<uint32_t> ring;
+  ring.reserve(placement.group_pool.size());
   for (const uint32_t p : placement.group_pool) ring.push_back(placement.pools[p].ring_slots);
   return experts::Planner::create(settings, placement.groups, slots, ring, profile);
 }
