@@ -122,6 +122,7 @@ void add_result(Page& page, const ResultFile& result, uint32_t level) {
   }
   if (leading.size() < result.rows.size()) {
     std::vector<const Row*> all;
+    all.reserve(result.rows.size());
     for (const Row& row : result.rows) all.push_back(&row);
     speed.emplace_back(Closed{table_of_rows(fmt::format("All {} rows", all.size()), all)});
   }

@@ -166,7 +166,7 @@ struct Reader {
   }
   void take(const std::string& where, const Json& j, std::map<std::string, std::string>& v) {
     if (!j.is_object()) return wrong(where, "an object", j);
-    for (const auto& [key, value] : j.items()) take(where + "." + key, value, v[key]);
+    for (const auto& [key, value] : j.items()) take(fmt::format("{}.{}", where, key), value, v[key]);
   }
   template <class T>
   void take(const std::string& where, const Json& j, std::vector<T>& v) {

@@ -82,7 +82,7 @@ class PlotDrawer {
       if (!draws(point) || !point.low || !point.high || !y_.draws(*point.low) || !y_.draws(*point.high))
         continue;
       there += fmt::format("{:.1f},{:.1f} ", at_x(point.x), at_y(*point.low));
-      back = fmt::format("{:.1f},{:.1f} ", at_x(point.x), at_y(*point.high)) + back;
+      back.insert(0, fmt::format("{:.1f},{:.1f} ", at_x(point.x), at_y(*point.high)));
     }
     if (!there.empty()) pen_.area("band " + colour_class(series.colour), there + back);
   }

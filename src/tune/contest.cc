@@ -14,6 +14,7 @@ constexpr double kPatience = 4.0;
 
 Figures Entrant::all() const {
   std::vector<const report::Run*> all;
+  all.reserve(runs.size());
   for (const report::Run& run : runs) all.push_back(&run);
   return figures_of(all);
 }

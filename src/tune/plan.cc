@@ -182,7 +182,7 @@ Result<MachinePlan> plan_on_machine(const PlanModel& model, const PlanMachine& m
       most = changed.typical.decode_tok_s;
       plan.bottleneck = change.part;
     }
-    plan.changes.push_back({change, layout.placement.cache_bytes(), std::move(changed)});
+    plan.changes.push_back({change, layout.placement.cache_bytes(), changed});
   }
   return plan;
 }

@@ -19,6 +19,7 @@ struct Round {
 
 double median_of(const std::vector<Round>& rounds, double Round::* field) {
   std::vector<double> values;
+  values.reserve(rounds.size());
   for (const Round& round : rounds) values.push_back(round.*field);
   return sample_of(std::move(values)).median;
 }

@@ -2,6 +2,7 @@
 // experts into slots, experts computed from slots, the ids of a routing read back.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "backend/device.h"

@@ -1,5 +1,7 @@
 #include "tune/quality.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "tune/micro_batches.h"
 
@@ -44,7 +45,7 @@ std::vector<Settings> variations(const Settings& from, const LabFacts& facts) {
     for (const double by : {-0.12, -0.06, 0.06, 0.12}) {
       const double share = from.cpu_share.value + by;
       if (share > 0.0 && share < 1.0)
-        with([&](Settings& s) { s.cpu_share = Choice::number(static_cast<int>(share * 100 + 0.5) / 100.0); });
+        with([&](Settings& s) { s.cpu_share = Choice::number(std::round(share * 100) / 100); });
     }
   if (from.has_cache()) {
     for (const double admit : kAdmits) with([&](Settings& s) { s.admit = Choice::number(admit); });
@@ -208,6 +209,7 @@ Result<SearchResult> search(Predictor& predictor, Goal goal, const std::function
     if (!found.rows.empty() && score(found.rows[0]) > 1) ubatch = found.rows[0].settings.ubatch;
   }
   std::vector<Settings> coarse;
+  coarse.reserve(std::size(kShares) * (1 + std::size(kSizes)));
   const auto most = static_cast<double>(facts.max_cache_bytes);
   for (const double share : kShares)
     coarse.push_back({.cache_bytes = 0, .cpu_share = share_of(share), .ubatch = ubatch});

@@ -136,6 +136,7 @@ class Tuner {
 
   std::vector<Recorded> recorded() const {
     std::vector<Recorded> all;
+    all.reserve(records_.size());
     for (const Record& record : records_) all.push_back({short_name(record.settings), &record.trial.trace});
     return all;
   }
@@ -194,6 +195,7 @@ class Tuner {
     choose_length();
     if (report_.model_failed) return {};
     std::vector<RecordedRoutes> routes;
+    routes.reserve(records_.size());
     for (const Record& record : records_)
       routes.push_back(
           shortened({experts::routes_of(record.trial.trace), record.trial.warm_up_steps,
@@ -226,7 +228,7 @@ class Tuner {
   std::vector<Entrant> entrants() const {
     std::vector<Entrant> all;
     const auto add = [&](const Settings& settings, const char* role, std::optional<Figures> predicted) {
-      if (all.size() > 0 && is_default(settings)) return;
+      if (!all.empty() && is_default(settings)) return;
       all.push_back({.settings = settings, .role = role, .predicted = predicted});
     };
     if (report_.model_failed) {
