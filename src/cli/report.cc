@@ -26,7 +26,7 @@ Result<report::NamedResult> read_result(const std::string& path) {
 
 // Where a page goes that was not told where: beside the first result, unless something else lies there.
 Result<std::string> page_beside(const std::string& result) {
-  const std::string path = std::filesystem::path(result).replace_extension(".html").string();
+  std::string path = std::filesystem::path(result).replace_extension(".html").string();
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return path;
   const auto there = read_text_file(path, limits::kMaxResultBytes);

@@ -11,10 +11,6 @@
 namespace spillway::tune {
 namespace {
 
-std::string hexadecimal(XXH128_hash_t hash) {
-  return fmt::format("{:016x}{:016x}", static_cast<uint64_t>(hash.high64), static_cast<uint64_t>(hash.low64));
-}
-
 class Hash {
  public:
   Hash() : state_(XXH3_createState()) { XXH3_128bits_reset(state_); }
@@ -24,7 +20,7 @@ class Hash {
 
   void add(std::span<const std::byte> bytes) { XXH3_128bits_update(state_, bytes.data(), bytes.size()); }
   void add(uint64_t number) { add(std::as_bytes(std::span(&number, 1))); }
-  std::string text() const { return hexadecimal(XXH3_128bits_digest(state_)); }
+  std::string text() const { return hexadecimal_128(XXH3_128bits_digest(state_)); }
 
  private:
   XXH3_state_t* const state_;
@@ -170,10 +166,6 @@ std::vector<std::string> changes(const report::Machine& was, const report::Machi
   found.compare_bytes("the device's memory", was.device_bytes, is.device_bytes);
   found.compare("the system", was.system, is.system);
   return found.list;
-}
-
-std::string content_hash(std::span<const std::byte> bytes) {
-  return hexadecimal(XXH3_128bits(bytes.data(), bytes.size()));
 }
 
 }  // namespace spillway::tune

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "engine/model_files.h"
 #include "report/result.h"
+#include "tune/content_hash.h"
 
 namespace spillway::tune {
 
@@ -32,8 +33,5 @@ Result<report::Machine> machine_facts(const backend::DeviceInfo* device);
 std::vector<std::string> changes(const report::Build& was, const report::Build& is);
 std::vector<std::string> changes(const report::Model& was, const report::Model& is);
 std::vector<std::string> changes(const report::Machine& was, const report::Machine& is);
-
-// 128 bits of XXH3, hexadecimal.
-std::string content_hash(std::span<const std::byte> bytes);
 
 }  // namespace spillway::tune

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/limits.h"
-#include "tune/fingerprint.h"
+#include "tune/content_hash.h"
 
 namespace spillway::tune {
 
