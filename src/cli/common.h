@@ -13,7 +13,7 @@ namespace spillway::cli {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitError = 1;
 inline constexpr int kExitUsage = 2;
-inline constexpr int kExitModelFailed = 3;  // tune: only what was measured can be trusted
+inline constexpr int kExitModelFailed = 3;    // tune: only what was measured can be trusted
 inline constexpr int kExitInterrupted = 130;  // as a shell reports SIGINT
 
 // One command: adds its subcommand, with options and help; what it runs sets `exit_code`.

@@ -50,7 +50,7 @@ struct Options {
   uint32_t threads = 0;  // 0 = chosen from quota, affinity and core kinds
   uint32_t context =
       0;  // positions of the KV cache, all sequences together; 0 = the model's, at most kDefaultContext
-  uint32_t ubatch = 512;  // most tokens of one micro-batch
+  uint32_t ubatch = 512;         // most tokens of one micro-batch
   uint64_t most_host_bytes = 0;  // of host memory that may be used; 0: what is usable
   backend::KvTypes kv_types;
   std::optional<cpu::InstructionSet> instruction_set;  // for tests; unset = the best

@@ -218,8 +218,7 @@ TEST(Planner, SaysWhatIsNotInForce) {
   small.shape.layers = {3, 4, 5, 6};
   small.slots = 7;
   const std::string notes = notes_of({.shape = small.shape, .slots = 7});
-  EXPECT_NE(notes.find("7 slots are too few for 4 layers at 3 slots each; 2 take part"),
-            std::string::npos)
+  EXPECT_NE(notes.find("7 slots are too few for 4 layers at 3 slots each; 2 take part"), std::string::npos)
       << notes;
   EXPECT_NE(notes.find("12 slots would serve all"), std::string::npos);
   EXPECT_TRUE(small.made().takes_part(4));
