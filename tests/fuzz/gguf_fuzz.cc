@@ -5,22 +5,15 @@
 // tensor's end had been forgotten: tests/fuzz/canary/gguf must then be caught.
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <span>
 
+#include "check.h"
 #include "gguf/shards.h"
 #include "gguf/writer.h"
 
 namespace {
 
 using namespace spillway;
-
-void check(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "fuzz: caught: %s\n", what);
-  std::abort();
-}
 
 // Asks every key in every way: none may crash.
 void ask(const gguf::Metadata& metadata) {

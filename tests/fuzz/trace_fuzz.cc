@@ -3,27 +3,13 @@
 //
 // With SPILLWAY_FUZZ_CANARY every expert is taken for the next one, as if the check against the layer's
 // number of experts were off by one: tests/fuzz/canary/trace must then be caught.
-#include <cstdio>
-#include <cstdlib>
-
+#include "check.h"
 #include "experts/simulator.h"
 
 namespace {
 
 using namespace spillway;
 using namespace spillway::experts;
-
-void check(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "fuzz: caught: %s\n", what);
-  std::abort();
-}
-
-#ifdef SPILLWAY_FUZZ_CANARY
-constexpr uint32_t kOff = 1;
-#else
-constexpr uint32_t kOff = 0;
-#endif
 
 const GroupShape* shape_of(const TraceHead& head, LayerId layer) {
   for (const GroupShape& group : head.groups)

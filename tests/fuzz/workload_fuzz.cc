@@ -3,28 +3,15 @@
 //
 // With SPILLWAY_FUZZ_CANARY every answer is taken for a token longer, as if the check of max_tokens were off
 // by one: tests/fuzz/canary/workload must then be caught.
-#include <cstdio>
-#include <cstdlib>
 
 #include "base/limits.h"
+#include "check.h"
 #include "tune/workload.h"
 
 namespace {
 
 using namespace spillway;
 using namespace spillway::tune;
-
-void check(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "fuzz: caught: %s\n", what);
-  std::abort();
-}
-
-#ifdef SPILLWAY_FUZZ_CANARY
-constexpr uint32_t kOff = 1;
-#else
-constexpr uint32_t kOff = 0;
-#endif
 
 void check_whole(const Workload& workload) {
   check(!workload.conversations.empty(), "a workload without conversations");
