@@ -187,6 +187,17 @@ class Placer {
     return planned;
   }
 
+  // Their experts, by pool.
+  std::vector<CachePart> cache_parts(uint32_t resident) const {
+    const std::vector<uint32_t> planned = planned_layers(resident);
+    std::vector<CachePart> parts(planned.size());
+    for (size_t p = 0; p < planned.size(); ++p) {
+      const experts::GroupShape& group = place_.pools[p].group;
+      parts[p] = {uint64_t{planned[p]} * group.n_experts, group.expert_bytes};
+    }
+    return parts;
+  }
+
   uint64_t resident_bytes(uint32_t resident) const {
     uint64_t bytes = 0;
     for (size_t i = moe_.size() - resident; i < moe_.size(); ++i) {
@@ -198,12 +209,7 @@ class Placer {
 
   // Of experts, at least: resident ones and the cache that was asked for.
   uint64_t least_bytes(uint32_t resident) const {
-    std::vector<CachePart> parts;
-    const std::vector<uint32_t> planned = planned_layers(resident);
-    for (size_t p = 0; p < planned.size(); ++p) {
-      const experts::GroupShape& group = place_.pools[p].group;
-      parts.push_back({uint64_t{planned[p]} * group.n_experts, group.expert_bytes});
-    }
+    const std::vector<CachePart> parts = cache_parts(resident);
     uint64_t bytes = resident_bytes(resident);
     const std::vector<uint32_t> slots = share_out(parts, options_.cache, 0);
     for (size_t p = 0; p < parts.size(); ++p) bytes += slots[p] * parts[p].expert_bytes;
@@ -218,10 +224,9 @@ class Placer {
                 .bytes = resident_bytes(resident)};
     if (sizes.bytes > left) return std::nullopt;
     const std::vector<uint32_t> planned = planned_layers(resident);
-    std::vector<CachePart> parts;
+    const std::vector<CachePart> parts = cache_parts(resident);
     for (size_t p = 0; p < planned.size(); ++p) {
       const experts::GroupShape& group = place_.pools[p].group;
-      parts.push_back({uint64_t{planned[p]} * group.n_experts, group.expert_bytes});
       if (planned[p] == 0) continue;
       const uint64_t room = (left - sizes.bytes) / kRingPart / group.expert_bytes;
       sizes.ring_slots[p] = static_cast<uint32_t>(std::min<uint64_t>({kRingSlots, group.n_experts, room}));
