@@ -208,6 +208,7 @@ void add_rows(const Contest& contest, Goal goal, uint32_t final_round, const Sea
         .p95_itl_ms = all.p95_itl_ms,
         .hit_rate = all.hit_rate};
     std::vector<double> speeds;
+    speeds.reserve(entrant.runs.size());
     for (const report::Run& run : entrant.runs) speeds.push_back(figures_of(run).decode_tok_s);
     if (speeds.size() >= report::kFewestPairs) {
       const report::Interval interval = report::bootstrap_median(speeds);

@@ -151,7 +151,8 @@ pocket. The chamber is measured for gas before the ladder is lowered. Visitors s
 built in 1911, the present pumps are from 1987, and the chief engineer is Mrs Adeyemi, telephone 4417.
 )";
 
-Conversation document(const std::string& topic, const std::string& text, std::vector<const char*> questions) {
+Conversation document(const std::string& topic, const std::string& text,
+                      const std::vector<const char*>& questions) {
   Conversation made =
       conversation(topic, "Answer from the document alone, in one sentence.", questions, kQuestionTokens);
   made.turns[0].text = "The document:\n\n" + text + "\nThe question: " + made.turns[0].text;
