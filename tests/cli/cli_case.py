@@ -1,9 +1,11 @@
-"""What the black-box tests of the program share. The environment names the programs: SPILLWAY and MAKE_MODEL."""
+"""What the black-box tests of the program share. The environment names the programs, SPILLWAY and MAKE_MODEL,
+and how long one call may take: SPILLWAY_SECONDS."""
 import array, atexit, os, pathlib, shutil, subprocess, tempfile, unittest
 
 from gguf_file import Gguf
 
 SPILLWAY, MAKE_MODEL = os.environ["SPILLWAY"], os.environ["MAKE_MODEL"]
+SECONDS = int(os.environ.get("SPILLWAY_SECONDS", 120))  # what may take longer hangs
 FOLDER = tempfile.mkdtemp(prefix="spillway-cli-")
 os.environ["XDG_DATA_HOME"] = FOLDER + "/data"  # no hardware profile of whoever runs the tests
 atexit.register(shutil.rmtree, FOLDER, True)
@@ -34,7 +36,7 @@ class Case(unittest.TestCase):
             model.write(path, **how)
         return path
 
-    def call(self, *arguments, input="", timeout=120, **more):
+    def call(self, *arguments, input="", timeout=SECONDS, **more):
         done = subprocess.run([SPILLWAY, *map(str, arguments)], input=input.encode() if isinstance(input, str) else input,
                               capture_output=True, timeout=timeout, **more)
         done.out, done.err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")

@@ -2,7 +2,7 @@
 """`spillway bench`, from outside: workloads, lists of settings, comparisons and repetitions."""
 import csv, io, json, os, pathlib, signal, subprocess, time, unittest
 
-from cli_case import SPILLWAY, Case, make
+from cli_case import SECONDS, SPILLWAY, Case, make
 
 MODEL = "--layers 2 --experts 8 --used 2 --type Q8_0 --expert-type Q8_0"
 PLANNED = ["--device", "host", "--host-device-mib", "64", "-cmoe", "-t", "1"]
@@ -147,7 +147,7 @@ class Bench(Case):
                                 "--out", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         time.sleep(3)
         run.send_signal(signal.SIGINT)
-        shown, errors = run.communicate(timeout=60)
+        shown, errors = run.communicate(timeout=SECONDS)
         self.assertEqual(run.returncode, 130, errors)
         got = json.loads(pathlib.Path(out).read_text())
         self.assertEqual(got["runs"][-1]["cut_short"], "interrupted")

@@ -2,7 +2,7 @@
 """The chat on a terminal, through a pseudo-terminal."""
 import os, pty, re, select, signal, time, unittest
 
-from cli_case import SPILLWAY, Case, make
+from cli_case import SECONDS, SPILLWAY, Case, make
 
 
 class Terminal:
@@ -23,7 +23,7 @@ class Terminal:
         self.text += data.decode(errors="replace")
         return bool(data)
 
-    def until(self, pattern, seconds=60):
+    def until(self, pattern, seconds=SECONDS):
         """What came since the last call, up to the pattern."""
         end = time.monotonic() + seconds
         while not (found := re.compile(pattern).search(self.text, self.at)):
@@ -38,7 +38,7 @@ class Terminal:
     def say(self, text):
         os.write(self.fd, text.encode())
 
-    def end(self, seconds=60):
+    def end(self, seconds=SECONDS):
         """The exit code; a negative number is a signal."""
         stop = time.monotonic() + seconds
         while self.read(0.2) or (self.alive() and time.monotonic() < stop):

@@ -3,7 +3,7 @@
 import json, os, pathlib, resource, shutil, signal, stat, subprocess, unittest
 
 import gguf_file as g
-from cli_case import MAKE_MODEL, SPILLWAY, Case, make, model
+from cli_case import MAKE_MODEL, SECONDS, SPILLWAY, Case, make, model
 
 GREEDY = ["--no-chat", "--temp", "0"]
 
@@ -173,7 +173,7 @@ class Run(Case):
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             process.stdout.read(20)
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=SECONDS)
         self.assertEqual(process.returncode, 130, err)
         self.assertIn(b"measured", err)
 
@@ -194,7 +194,7 @@ class Output(Case):
                 process.stdout.read(1)
                 process.stdout.close()
                 process.stdout = None
-                process.communicate(timeout=60)
+                process.communicate(timeout=SECONDS)
             self.assertIn(process.returncode, (0, 1, 130), arguments)  # never a signal
 
     def test_a_full_disk(self):
@@ -202,7 +202,7 @@ class Output(Case):
             self.skipTest("there is no /dev/full")
         with open("/dev/full", "wb") as full:
             for arguments in (["run", "-m", make(), *GREEDY, "-p", "q", "-n", "4"], ["inspect", "-m", make()], ["tokenize", "-m", make(), "-p", "q"]):
-                done = subprocess.run([SPILLWAY, *arguments], stdout=full, stderr=subprocess.PIPE, timeout=60)
+                done = subprocess.run([SPILLWAY, *arguments], stdout=full, stderr=subprocess.PIPE, timeout=SECONDS)
                 self.assertEqual(done.returncode, 1, arguments)
                 self.assertIn(b"standard output", done.stderr, arguments)
         self.fails("", "logits", "-m", make(), "--tokens", "1", "-o", "/dev/full/x")
@@ -212,7 +212,7 @@ class Output(Case):
         os.mkfifo(pipe)
         reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
         self.works("logits", "-m", make(), "--tokens", "1,2", "-o", pipe)
-        self.assertEqual(len(reader.communicate(timeout=60)[0]), 2 * 300 * 4)
+        self.assertEqual(len(reader.communicate(timeout=SECONDS)[0]), 2 * 300 * 4)
         self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
         if os.path.exists("/dev/full"):
             link = self.new_path(".full")  # of the test's own, so that a fault here leaves the device alone
@@ -221,9 +221,9 @@ class Output(Case):
             self.assertTrue(os.path.islink(link))
 
     def test_no_standard_streams(self):
-        done = subprocess.run(f"'{SPILLWAY}' inspect -m '{make()}' >&- 2>&-", shell=True, timeout=60)
+        done = subprocess.run(f"'{SPILLWAY}' inspect -m '{make()}' >&- 2>&-", shell=True, timeout=SECONDS)
         self.assertEqual(done.returncode, 1)
-        done = subprocess.run(f"'{SPILLWAY}' run -m '{make()}' --no-chat -n 1 <&-", shell=True, timeout=60, capture_output=True)
+        done = subprocess.run(f"'{SPILLWAY}' run -m '{make()}' --no-chat -n 1 <&-", shell=True, timeout=SECONDS, capture_output=True)
         self.assertEqual(done.returncode, 1)
 
     def test_no_output_replaces_the_model(self):
@@ -245,7 +245,7 @@ class Output(Case):
                                     "-c", "95000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         process.stdout.read(1)  # it has begun
         os.truncate(path, 0)
-        err = process.communicate(timeout=120)[1].decode()
+        err = process.communicate(timeout=SECONDS)[1].decode()
         self.assertEqual(process.returncode, 1, err)
         self.assertIn("cut short or replaced", err)
 
