@@ -4,8 +4,9 @@
 #   tools/gpu_check.sh [--device auto|vulkan[:N]|host] [--build FOLDER] [--quick]
 #
 # The device's self-test; that logits don't depend on the cache (the demo model, Q8_0 and Q4_K); what a timeline
-# shows; and what a layer costs whose experts are planned beside one whose experts are resident. On a software
-# device it runs for correctness, and its times mean nothing. Ends with 0 where nothing failed.
+# shows; what a layer costs whose experts are planned beside one whose experts are resident; and how fast the CPU's
+# share is that is chosen while running, beside fixed ones. On a software device it runs for correctness, and its
+# times mean nothing. Ends with 0 where nothing failed.
 #
 # --build FOLDER has a finished build; without it, build/release is built first. --quick: smaller models.
 set -uo pipefail
@@ -17,7 +18,7 @@ while [ $# -gt 0 ]; do
     --device) device=${2:?--device needs a name} && shift 2 ;;
     --build) build=${2:?--build needs a folder} && shift 2 ;;
     --quick) quick=1 && shift ;;
-    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
   esac
 done
 
@@ -140,6 +141,18 @@ PYTHON
       result FAIL "fixed cost" "$words, measured"
     fi
   fi
+fi
+
+# 6. The CPU's share chosen while running, beside fixed ones: wall-clock times, shown and not judged.
+shares=0,0.25,0.5,0.75,0.95,1,auto
+[ "$software" = True ] && shares=0,0.5,auto
+# shellcheck disable=SC2086
+if "$spillway" bench -m "$work/Q4_K.gguf" --device "$id" -p 0 -n $decoded -r $repetitions -ngl all -cmoe --moe-cache-mib 25% \
+  --moe-cache-cpu-share $shares -o md >"$work/shares" 2>"$work/error"; then
+  result PASS "share" "auto beside fixed shares, measured, not judged:"
+  sed 's/^/      /' "$work/shares"
+else
+  result FAIL "share" "$(last "$work/error")"
 fi
 
 count() { printf '%s\n' "${lines[@]}" | grep -c "$1"; }

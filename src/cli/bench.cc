@@ -91,6 +91,19 @@ Result<BenchJob> compared_job(const BenchFlags& flags) {
   return job;
 }
 
+// That what will be written replaces no model and nothing else of it, before time is spent on measuring.
+Result<void> check_outputs(const BenchFlags& flags, const BenchJob& job) {
+  for (const BenchSetting& setting : job.settings) {
+    const LoadFlags& load = setting.load.flags();
+    SW_TRY(load.check_outputs());
+    SW_TRY(check_output_file(flags.file, {load.model}));
+    for (const std::string& other : {load.stats_file, load.timeline_file})
+      if (!flags.file.empty() && flags.file == other)
+        return invalid("--out names a file that another flag writes too, '{}'", other);
+  }
+  return {};
+}
+
 Result<void> show(const BenchFlags& flags, const BenchMeasurement& measured, const report::ResultFile& result,
                   const BenchJob& job) {
   const bool single = job.settings.size() == 1;
@@ -132,6 +145,7 @@ Result<int> bench(const BenchFlags& flags, const CLI::App& command) {
   if (flags.json && (job.settings.size() > 1 || !job.settings[0].work.workload.empty()))
     return invalid("--json is for a single setting on plain tokens; -o json writes any result");
 
+  SW_TRY(check_outputs(flags, job));
   BenchMeasurement measured(job);
   SW_TRY(measured.run());
   report::ResultFile& result = measured.result();
@@ -145,6 +159,9 @@ Result<int> bench(const BenchFlags& flags, const CLI::App& command) {
     result.conclusion += fmt::format("{}Against {}:", result.conclusion.empty() ? "" : "\n", flags.repeated);
     for (const std::string& difference : found) result.conclusion += "\n  " + difference;
   }
+  // The tables show the notes below; what a program reads has no place where a person would see them.
+  if (flags.json || flags.output == "json" || flags.output == "csv")
+    for (const std::string& word : result.notes) note(word);
   if (!flags.file.empty()) SW_TRY(write_output_file(flags.file, report::to_json(result)));
   if (job.settings.size() == 1) SW_TRY(write_records(job.settings[0].load.flags(), measured.engine()));
   SW_TRY(show(flags, measured, result, job));

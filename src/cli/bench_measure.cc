@@ -208,13 +208,8 @@ Result<void> BenchMeasurement::load(size_t setting) {
   if (!load.flags().timeline_file.empty()) engine_->record_timeline();
   ++loads_;
   cold_ = true;
-  for (const std::vector<std::string>& words :
-       {load.flags().without_effect(load.command()),
-        engine_->device() == nullptr ? load.flags().device.without_device(load.command())
-                                     : load.flags().device.without_use(load.command(), engine_->placement()),
-        engine_->notes()})
-    for (const std::string& word : words)
-      add_note(result_.notes, is_single() ? word : fmt::format("{}: {}", job_.settings[setting].name, word));
+  for (const std::string& word : words_about_load(load.flags(), load.command(), *engine_))
+    add_note(result_.notes, is_single() ? word : fmt::format("{}: {}", job_.settings[setting].name, word));
   if (loads_ == 1) SW_TRY(take_facts());
   if (engine_->device() != nullptr && result_.machine.device == "none") {
     SW_ASSIGN(result_.machine, tune::machine_facts(engine_->device()));

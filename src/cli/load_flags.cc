@@ -127,7 +127,7 @@ Result<engine::Options> LoadFlags::options(const CLI::App& command) const {
 Result<void> LoadFlags::check_outputs() const {
   if (!stats_file.empty() && stats_file == timeline_file)
     return invalid("--stats-json and --timeline name the same file, '{}'", stats_file);
-  for (const std::string& path : {stats_file, timeline_file}) SW_TRY(check_output_file(path, model));
+  for (const std::string& path : {stats_file, timeline_file}) SW_TRY(check_output_file(path, {model}));
   return {};
 }
 
@@ -149,23 +149,40 @@ std::string describe_profile(const engine::Engine& engine) {
   return {};
 }
 
-void note_unused_tensors(const model::Description& model) {
+std::string unused_tensors_text(const std::vector<std::string>& unused) {
   constexpr size_t kNamed = 3;
-  const std::vector<std::string>& unused = model.unused_tensors;
-  if (unused.empty()) return;
   std::string names;
   for (size_t i = 0; i < std::min(kNamed, unused.size()); ++i)
     names += fmt::format("{}'{}'", i == 0 ? "" : ", ", unused[i]);
-  note(fmt::format(
+  return fmt::format(
       "warning: {} tensor{} in the file {} no part of the model that is run and {} not used: {}{}",
       unused.size(), unused.size() == 1 ? "" : "s", unused.size() == 1 ? "is" : "are",
-      unused.size() == 1 ? "is" : "are", names, unused.size() > kNamed ? ", ..." : ""));
+      unused.size() == 1 ? "is" : "are", names, unused.size() > kNamed ? ", ..." : "");
 }
 
 }  // namespace
 
+std::vector<std::string> words_about_load(const LoadFlags& flags, const CLI::App& command,
+                                          const engine::Engine& engine) {
+  std::vector<std::string> words = flags.without_effect(command);
+  const auto add = [&](const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+  };
+  const model::Description& model = engine.description();
+  if (!model.unused_tensors.empty()) words.push_back(unused_tensors_text(model.unused_tensors));
+  for (const std::string& word : model.notes) words.push_back("warning: " + word);
+  if (const uint32_t context = engine.memory().context; context > model.trained_context)
+    words.push_back(fmt::format(
+        "warning: -c {} is more than the {} positions that the model was trained for; beyond them "
+        "its answers get worse",
+        context, model.trained_context));
+  add(engine.device() == nullptr ? flags.device.without_device(command)
+                                 : flags.device.without_use(command, engine.placement()));
+  add(engine.notes());
+  return words;
+}
+
 Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, const CLI::App& command) {
-  for (const std::string& word : flags.without_effect(command)) note(word);
   SW_TRY(flags.check_outputs());
   SW_ASSIGN(engine::Options options, flags.options(command));
   SW_ASSIGN(const TunedUse tuned, use_tuned(flags.profile, command, options));
@@ -184,19 +201,8 @@ Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, cons
     bar.clear();
   }
   if (!engine) return engine;
-  note_unused_tensors((*engine)->description());
-  for (const std::string& word : (*engine)->description().notes) note("warning: " + word);
-  if (const uint32_t trained = (*engine)->description().trained_context; options.context > trained)
-    note(fmt::format(
-        "warning: -c {} is more than the {} positions that the model was trained for; beyond them "
-        "its answers get worse",
-        options.context, trained));
   if (!flags.timeline_file.empty()) (*engine)->record_timeline();
-  const auto unused = (*engine)->device() == nullptr
-                          ? flags.device.without_device(command)
-                          : flags.device.without_use(command, (*engine)->placement());
-  for (const std::string& word : unused) note(word);
-  for (const std::string& word : (*engine)->notes()) note(word);
+  for (const std::string& word : words_about_load(flags, command, **engine)) note(word);
   if (!flags.quiet) {
     say(dim(describe_load(**engine)));
     if ((*engine)->device() != nullptr)

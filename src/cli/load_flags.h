@@ -45,6 +45,11 @@ engine::LoadMode parse_load_mode(std::string_view text);
 // `verbose`.
 Result<std::unique_ptr<engine::Engine>> load_engine(const LoadFlags& flags, const CLI::App& command);
 
+// What a person should know of a loaded model, a sentence each: flags that have nothing to do, parts of the
+// file that are not used, a context beyond the trained one, what the engine says.
+std::vector<std::string> words_about_load(const LoadFlags& flags, const CLI::App& command,
+                                          const engine::Engine& engine);
+
 // Writes what --stats-json and --timeline ask for.
 Result<void> write_records(const LoadFlags& flags, const engine::Engine& engine);
 

@@ -82,15 +82,14 @@ Result<void> logits(const LogitsFlags& flags, const CLI::App& command) {
   }
   SW_ASSIGN(const std::vector<int32_t> tokens, parse_token_list(list));
   if (tokens.empty()) return invalid("the list of tokens is empty: there is nothing to compute");
-  SW_TRY(check_output_file(flags.out, flags.load.model));
-  catch_interrupts();
-  SW_ASSIGN(const auto engine, load_engine(flags.load, command));
-
   // Written beside, then renamed: never half a file under the final name. What is no file (a pipe, a device)
   // is written to as it is, not replaced by one.
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(flags.out, error);
   const bool direct = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+  if (!direct) SW_TRY(check_output_file(flags.out, {flags.load.model, flags.tokens_file}));
+  catch_interrupts();
+  SW_ASSIGN(const auto engine, load_engine(flags.load, command));
   const std::string path = direct ? flags.out : flags.out + ".partial";
   std::unique_ptr<std::FILE, CloseFile> out(std::fopen(path.c_str(), "wb"));
   if (!out) return fail(Error::Kind::kIo, "'{}' cannot be written: {}", path, std::strerror(errno));

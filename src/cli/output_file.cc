@@ -7,21 +7,30 @@
 #include <fstream>
 
 namespace spillway::cli {
+namespace {
+
+// A folder, a device, a pipe: it is replaced by no file of ours.
+Result<void> refuse_special_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) || std::filesystem::is_regular_file(path, error)) return {};
+  return fail(Error::Kind::kIo, "'{}' cannot be written: it is no regular file, and this would replace it",
+              path);
+}
+
+}  // namespace
 
 Result<void> write_output_file(const std::string& path, std::string_view text) {
   if (path == "-") {
     std::fwrite(text.data(), 1, text.size(), stdout);  // finish_output() tells whether it was taken
     return {};
   }
-  std::error_code error;
-  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
-    return fail(Error::Kind::kIo, "'{}' cannot be written: it is no regular file, and this would replace it",
-                path);
+  SW_TRY(refuse_special_file(path));
   const std::string partial = path + ".partial";
   std::ofstream out(partial, std::ios::binary);
   if (!out) return fail(Error::Kind::kIo, "'{}' cannot be written: {}", path, std::strerror(errno));
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
   out.close();
+  std::error_code error;
   if (out) std::filesystem::rename(partial, path, error);
   if (out && !error) return {};
   const std::string reason = out ? error.message() : "the disk may be full";
@@ -29,16 +38,17 @@ Result<void> write_output_file(const std::string& path, std::string_view text) {
   return fail(Error::Kind::kIo, "'{}' cannot be written: {}", path, reason);
 }
 
-Result<void> check_output_file(const std::string& path, const std::string& model) {
+Result<void> check_output_file(const std::string& path, const std::vector<std::string>& inputs) {
   if (path.empty() || path == "-") return {};
   std::error_code error;
-  if (!model.empty() && std::filesystem::equivalent(path, model, error))
-    return invalid("'{}' is the model itself, and would be replaced: name another file to write", path);
+  for (const std::string& input : inputs)
+    if (!input.empty() && std::filesystem::equivalent(path, input, error))
+      return invalid("'{}' is read here, and would be replaced: name another file to write", path);
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder, error))
     return fail(Error::Kind::kNotFound, "'{}' cannot be written: there is no folder '{}'", path,
                 folder.string());
-  return {};
+  return refuse_special_file(path);
 }
 
 }  // namespace spillway::cli

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -12,8 +13,8 @@ namespace spillway::cli {
 // regular file.
 Result<void> write_output_file(const std::string& path, std::string_view text);
 
-// Before a long run: an error where `path` is `model` (a model is not replaced), or its folder is not there.
-// Nothing where the path is empty or "-".
-Result<void> check_output_file(const std::string& path, const std::string& model);
+// Before a long run: an error where `path` is one of the files that are read (none of them is replaced), is
+// no regular file, or its folder is not there. Nothing where the path is empty or "-".
+Result<void> check_output_file(const std::string& path, const std::vector<std::string>& inputs);
 
 }  // namespace spillway::cli

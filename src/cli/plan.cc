@@ -274,6 +274,7 @@ report::ResultFile result_of(const PlanFlags& flags, const tune::PlanModel& mode
 }
 
 Result<void> make_plan(const PlanFlags& flags) {
+  SW_TRY(check_output_file(flags.out, {flags.model}));
   SW_ASSIGN(const std::vector<tune::PlanMachine> machines, find_machines(flags));
   uint64_t file_bytes = 0;
   auto file =

@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "cli/common.h"
+#include "cli/output_file.h"
 #include "cli/probe_text.h"
 #include "cli/profiles.h"
 #include "cli/progress_bar.h"
@@ -40,6 +41,7 @@ std::string device_id_of(const tune::MachineTarget& target) {
 }
 
 Result<int> probe_command(const ProbeFlags& flags) {
+  SW_TRY(check_output_file(flags.out, {}));
   catch_interrupts();
   engine::DeviceOptions device{.device = flags.device};
   device.host.memory_bytes = flags.host_device_mib << 20;

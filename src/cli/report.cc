@@ -47,11 +47,7 @@ Result<void> make_report(const ReportFlags& flags) {
   if (out.empty()) {
     SW_ASSIGN(out, page_beside(flags.results[0]));
   }
-  for (const std::string& path : flags.results) {
-    std::error_code error;
-    if (std::filesystem::equivalent(path, out, error))
-      return invalid("--out '{}' is one of the results; give the page another name", out);
-  }
+  SW_TRY(check_output_file(out, flags.results));
   SW_TRY(write_output_file(out, flags.markdown ? report::to_markdown(page) : report::to_html(page)));
   if (out != "-") fmt::print("{}\n", out);
   return {};

@@ -267,6 +267,7 @@ Result<void> keep(const TuneFlags& flags, const CLI::App& command, const engine:
 }
 
 Result<int> tune_model(TuneFlags& flags, const CLI::App& command, const std::string& typed) {
+  SW_TRY(check_output_file(flags.out, {flags.load.model, flags.workload_file, flags.machine_file}));
   SW_ASSIGN(const tune::Goal goal, tune::parse_goal(flags.goal));
   SW_ASSIGN(const tune::Workload topics, built_in_topics());
   tune::Workload workload = topics;

@@ -239,6 +239,9 @@ Result<void> write_result(const VerifyFlags& flags, const Text& text, const Veri
 }  // namespace
 
 Result<int> verify_quality(const VerifyFlags& flags, const CLI::App& command) {
+  std::vector<std::string> inputs = flags.against;
+  inputs.insert(inputs.end(), {flags.load.model, flags.text_file});
+  SW_TRY(check_output_file(flags.out, inputs));
   SW_ASSIGN(const engine::Options reference, reference_options(flags, command));
   SW_ASSIGN(const std::vector<Alternative> list, alternatives(flags, command));
   SW_ASSIGN(Text text, read_text(flags));

@@ -143,8 +143,6 @@ Result<void> Engine::State::reconfigure(const RunSettings& settings) {
   if (threads > loaded_threads || ubatch > loaded_ubatch)
     return invalid("{} threads and micro-batches of {} tokens: the model was loaded for {} and {} at most",
                    threads, ubatch, loaded_threads, loaded_ubatch);
-  const experts::HardwareProfile profile = settings.profile.value_or(memory.profile);
-  SW_TRY(profile.check());
   const std::vector<uint32_t> slots = cache_slots(placement, settings.cache);
   std::unique_ptr<experts::Planner> new_planner;
   if (planner) {
@@ -152,7 +150,7 @@ Result<void> Engine::State::reconfigure(const RunSettings& settings) {
       if (const uint32_t most = placement.pools[placement.group_pool[g]].cache_slots; slots[g] > most)
         return invalid("a cache of {} takes {} slots, the model was loaded with {}", settings.cache.text(),
                        slots[g], most);
-    SW_ASSIGN(new_planner, make_planner(settings.planner, profile, slots));
+    SW_ASSIGN(new_planner, make_planner(settings.planner, memory.profile, slots));
   }
   std::unique_ptr<sys::ThreadPool> new_pool;
   if (threads != memory.threads) {
@@ -162,7 +160,6 @@ Result<void> Engine::State::reconfigure(const RunSettings& settings) {
 
   // From here on nothing fails.
   experts.reset();
-  memory.profile = profile;
   memory.threads = threads;
   memory.ubatch = ubatch;
   if (new_pool) {

@@ -65,7 +65,6 @@ struct RunSettings {
   uint32_t ubatch = 0;   // likewise
   CacheSize cache;       // at most the slots that it was loaded with; auto = those
   experts::PlannerSettings planner;
-  std::optional<experts::HardwareProfile> profile;  // what the planner starts from; unset = as before
 };
 
 // A chat's worth; a whole 128k context would cost gigabytes that most sessions never touch.

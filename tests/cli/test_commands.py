@@ -231,9 +231,9 @@ class Output(Case):
         shutil.copy(make(), path)
         before = pathlib.Path(path).read_bytes()
         run = ("run", "-m", path, "--no-chat", "-p", "hi", "-n", "1")
-        self.fails("is the model itself", "logits", "-m", path, "--tokens", "1,2", "-o", path)
+        self.fails("is read here", "logits", "-m", path, "--tokens", "1,2", "-o", path)
         for flag in ("--stats-json", "--timeline"):
-            self.fails("is the model itself", *run, flag, path)
+            self.fails("is read here", *run, flag, path)
         self.fails("name the same file", *run, "--stats-json", "x.json", "--timeline", "x.json")
         self.fails("there is no folder '/nowhere'", *run, "--stats-json", "/nowhere/x.json")
         self.assertEqual(pathlib.Path(path).read_bytes(), before)

@@ -58,7 +58,7 @@ class Report(Case):
         path = self.result_file()
         self.fails("wibble.json", "report", "/nowhere/wibble.json")
         self.fails(["rows[0].decode_tok_s", "a number"], "report", self.result_file(rows=[{"decode_tok_s": "fast"}]))
-        self.fails("one of the results", "report", path, "--out", path)
+        self.fails("is read here", "report", path, "--out", path)
         self.fails("no regular file", "report", path, "--out", os.path.dirname(path))
         page = pathlib.Path(path.replace(".json", ".html"))
         page.write_text("something dear")

@@ -4,48 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include "base/limits.h"
-#include "cli/model_text.h"
-#include "engine/engine.h"
+#include "demo/recorded_routes.h"
 
 namespace spillway {
 namespace {
 
-const std::string kModels = SPILLWAY_SOURCE_DIR "/models/";
-
-experts::Routes routes_of(const std::string& topic) {
-  engine::Options options{.path = kModels + "demo.gguf", .threads = 2, .context = 320};
-  options.device.device = "host";
-  options.device.experts_on_host = true;
-  options.device.cache = {engine::CacheSize::Unit::kPercent, 20};
-  const auto engine = engine::Engine::load(options);
-  EXPECT_TRUE(engine) << engine.error().message;
-  const auto tokenizer = cli::load_tokenizer((*engine)->metadata(), (*engine)->vocabulary());
-  const auto text = cli::read_text_file(kModels + "heldout_" + topic + ".txt", limits::kMaxTextBytes);
-  auto tokens = (*tokenizer)->encode(*text, {.add_special = true});
-  EXPECT_GE(tokens->size(), 320u);
-  std::vector<std::byte> bytes;
-  EXPECT_TRUE((*engine)->begin_trace(topic, [&](std::span<const std::byte> piece) -> Result<void> {
-    bytes.insert(bytes.end(), piece.begin(), piece.end());
-    return {};
-  }));
-  const engine::SequenceId sequence = (*engine)->open_sequence();
-  for (size_t done = 0; done < 320;) {
-    const size_t n = done == 0 ? 64 : 1;
-    const engine::BatchItem item{
-        .sequence = sequence, .tokens = std::span(*tokens).subspan(done, n), .want = engine::Want::kNothing};
-    EXPECT_TRUE((*engine)->decode({&item, 1}, [](size_t, size_t, std::span<const float>) {}));
-    done += n;
-  }
-  EXPECT_TRUE((*engine)->end_trace());
-  const auto trace = experts::parse_trace(bytes);
-  EXPECT_TRUE(trace) << trace.error().message;
-  return experts::routes_of(*trace);
-}
-
 TEST(Comparison, AutoIsNeverBelowTheReferenceAtItsBest) {
+  RouteRecorder recorder;
   std::vector<experts::Routes> runs;
-  for (const char* topic : {"prose", "code", "german"}) runs.push_back(routes_of(topic));
+  for (const char* topic : {"prose", "code", "german"}) runs.push_back(recorder.record(topic, 0, 320, 64));
   const auto rows = experts::compare(runs);
   ASSERT_TRUE(rows) << rows.error().message;
   ASSERT_EQ(rows->size(), 32u);
