@@ -1,15 +1,13 @@
 // `spillway plan`: what a model would do on machines that need not be here, from the header of its file.
 #include "tune/plan.h"
 
-#include <fmt/chrono.h>
-
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/limits.h"
+#include "cli/arguments.h"
 #include "cli/common.h"
 #include "cli/model_text.h"
 #include "cli/output_file.h"
@@ -20,6 +18,7 @@
 #include "gguf/reader.h"
 #include "sys/file.h"
 #include "tune/fingerprint.h"
+#include "tune/run_recorder.h"
 
 namespace spillway::cli {
 namespace {
@@ -250,13 +249,12 @@ std::vector<std::string> notes_of(const PlanFlags& flags, const std::vector<tune
   return notes;
 }
 
-report::ResultFile result_of(const PlanFlags& flags, const tune::PlanModel& model, uint64_t file_bytes,
-                             const std::vector<tune::MachinePlan>& plans) {
+report::ResultFile result_of(const PlanFlags& flags, const std::string& typed, const tune::PlanModel& model,
+                             uint64_t file_bytes, const std::vector<tune::MachinePlan>& plans) {
   report::ResultFile result;
   result.kind = "plan";
-  result.created = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
-  result.command =
-      fmt::format("spillway plan -m {} --machine {}", flags.model, fmt::join(flags.machines, " --machine "));
+  result.created = tune::utc_now();
+  result.command = typed;
   result.build = tune::build_facts();
   // No hash of the content: a plan reads no weights.
   result.model = {model.description.name, std::filesystem::path(flags.model).filename().string(), "",
@@ -273,7 +271,7 @@ report::ResultFile result_of(const PlanFlags& flags, const tune::PlanModel& mode
   return result;
 }
 
-Result<void> make_plan(const PlanFlags& flags) {
+Result<void> make_plan(const PlanFlags& flags, const std::string& typed) {
   SW_TRY(check_output_file(flags.out, {flags.model}));
   SW_ASSIGN(const std::vector<tune::PlanMachine> machines, find_machines(flags));
   uint64_t file_bytes = 0;
@@ -303,7 +301,7 @@ Result<void> make_plan(const PlanFlags& flags) {
   }
   bar.clear();
   if (!flags.out.empty())
-    SW_TRY(write_output_file(flags.out, report::to_json(result_of(flags, *model, file_bytes, plans))));
+    SW_TRY(write_output_file(flags.out, report::to_json(result_of(flags, typed, *model, file_bytes, plans))));
   if (flags.json) {
     Json json = {{"schema", 1},
                  {"model", model->description.name},
@@ -362,8 +360,8 @@ void add_plan(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--out", flags->out, "also write a result file for 'spillway report'");
   command->add_flag("--json", flags->json, "print JSON");
-  command->callback([flags, &exit_code] {
-    const auto result = make_plan(*flags);
+  command->callback([flags, command, &exit_code] {
+    const auto result = make_plan(*flags, command_line(*command));
     exit_code = !result && result.error().kind == Error::Kind::kCancelled ? kExitInterrupted
                 : result                                                  ? finish_output()
                                                                           : report(result.error());

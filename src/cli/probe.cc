@@ -1,9 +1,6 @@
 // `spillway probe`: measures this machine, and writes a hardware profile (docs/hardware-profile.md).
 #include "cli/probe.h"
 
-#include <fmt/chrono.h>
-
-#include <ctime>
 #include <set>
 
 #include "base/limits.h"
@@ -18,6 +15,7 @@
 #include "sys/cpu.h"
 #include "tune/fingerprint.h"
 #include "tune/probe.h"
+#include "tune/run_recorder.h"
 
 namespace spillway::cli {
 namespace {
@@ -81,7 +79,7 @@ Result<tune::ProfileFile> measure_machine(tune::MachineTarget& target, double se
   bar.clear();
   if (!file) return file;
   SW_ASSIGN(file->machine, tune::machine_facts(target.device()));
-  file->created = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  file->created = tune::utc_now();
   file->limits = tune::read_machine_limits();
   file->profile.name = fmt::format("{}; {}", file->machine.cpu, file->machine.device);
   file->profile.source = fmt::format("measured here by 'spillway probe' at {}", file->created);

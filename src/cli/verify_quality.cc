@@ -1,12 +1,10 @@
 // `spillway verify`: runs a text and generates an answer with a reference (the CPU alone), and again with
 // each of the alternatives, and compares the logits row by row. The models are loaded one after another; the
 // reference's logits wait in a scratch file meanwhile.
-#include <fmt/chrono.h>
-
-#include <ctime>
 #include <filesystem>
 
 #include "base/limits.h"
+#include "cli/arguments.h"
 #include "cli/common.h"
 #include "cli/model_text.h"
 #include "cli/output_file.h"
@@ -17,6 +15,7 @@
 #include "tune/bench_text.h"
 #include "tune/fingerprint.h"
 #include "tune/row_store.h"
+#include "tune/run_recorder.h"
 
 namespace spillway::cli {
 namespace {
@@ -163,6 +162,9 @@ class Verifier {
   }
   const Text& text() const { return text_; }
   Verification& found() { return found_; }
+  const Verification& found() const { return found_; }
+  // That was compared; nullptr: none.
+  const backend::DeviceInfo* device() const { return device_ ? &*device_ : nullptr; }
 
   Result<void> run_reference(engine::Options options) {
     SW_ASSIGN(const auto engine, load(std::move(options)));
@@ -183,6 +185,8 @@ class Verifier {
       return {};
     }
     if (!engine) return std::unexpected(engine.error());
+    if (const backend::DeviceInfo* device = (*engine)->device(); device != nullptr && !device_)
+      device_ = *device;
     if ((*engine)->vocabulary() != row_.size())
       return invalid("{}: it gives {} logits a token, the reference {}", alternative.name,
                      (*engine)->vocabulary(), row_.size());
@@ -218,21 +222,24 @@ class Verifier {
   std::optional<tune::RowStore> store_;
   std::vector<float> row_;
   std::vector<int32_t> answer_;  // the reference's
+  std::optional<backend::DeviceInfo> device_;
   Verification found_;
 };
 
-Result<void> write_result(const VerifyFlags& flags, const Text& text, const Verification& found,
+Result<void> write_result(const VerifyFlags& flags, const CLI::App& command, const Verifier& verifier,
                           const std::vector<Alternative>& list) {
   report::ResultFile result{.kind = "verify"};
-  result.created = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  const Text& text = verifier.text();
+  result.created = tune::utc_now();
+  result.command = command_line(command);
   result.build = tune::build_facts();
   SW_ASSIGN(result.model, tune::model_facts(flags.load.model));
-  SW_ASSIGN(result.machine, tune::machine_facts(nullptr));
+  SW_ASSIGN(result.machine, tune::machine_facts(verifier.device()));
   result.workload = {
       .name = text.name, .content = tune::content_hash(std::as_bytes(std::span(text.tokens))), .requests = 1};
   result.settings.push_back({"reference", {{"--device", "none"}, {"-ctk", "f16"}, {"-ctv", "f16"}}});
   for (const Alternative& a : list) result.settings.push_back({a.name, a.flags});
-  add_to_result(found, result);
+  add_to_result(verifier.found(), result);
   return write_output_file(flags.out, report::to_json(result));
 }
 
@@ -263,7 +270,7 @@ Result<int> verify_quality(const VerifyFlags& flags, const CLI::App& command) {
                            .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   else
     fmt::print("{}", verification_text(found, flags.limits));
-  if (!flags.out.empty()) SW_TRY(write_result(flags, verifier.text(), found, list));
+  if (!flags.out.empty()) SW_TRY(write_result(flags, command, verifier, list));
   if (!flush_stdout()) return fail(Error::Kind::kIo, "standard output cannot be written to");
   if (found.interrupted) return kExitInterrupted;
   return found.passed() ? kExitOk : kExitError;

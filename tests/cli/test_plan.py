@@ -73,6 +73,7 @@ class Plan(Case):
         result = json.loads(pathlib.Path(out).read_text())
         self.assertEqual(result["kind"], "plan")
         self.assertEqual({row["label"] for row in result["rows"]}, {"estimated"})
+        self.assertIn("--machine rtx4090-pcie4-ddr5 --out", json.loads(pathlib.Path(out).read_text())["command"])
         page = self.works("report", out, "--out", "-").out
         self.assertIn("memory channels x 2", page)
         self.assertIn("Everything is estimated", page)

@@ -91,6 +91,8 @@ class Verify(Case):
         result = json.loads(pathlib.Path(out).read_text())
         self.assertEqual(result["kind"], "verify")
         self.assertIn("2 of 2", result["conclusion"])
+        self.assertIn("--min-top1 0", result["command"])
+        self.assertNotEqual(result["machine"]["device"], "none")
         self.assertTrue(any("mean divergence" in t["name"] and t["value"] > 0 for t in result["terms"]))
 
     def test_what_it_refuses(self):
