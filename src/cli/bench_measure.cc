@@ -109,9 +109,7 @@ Result<void> BenchMeasurement::read_works() {
     if (path != setting.load.flags().model) {
       path = setting.load.flags().model;
       SW_ASSIGN(const engine::ModelFiles files, engine::open_model_files(path));
-      auto loaded = load_tokenizer(files.model.metadata(), limits::kMaxVocabulary);
-      if (!loaded) return std::unexpected(loaded.error().in(path));
-      tokenizer = std::move(*loaded);
+      SW_ASSIGN(tokenizer, load_tokenizer(path, files.model.metadata(), limits::kMaxVocabulary));
     }
     SW_ASSIGN(auto work, setting.work.load());
     SW_ASSIGN(const uint32_t context, setting.work.context(work, *tokenizer));
@@ -222,7 +220,7 @@ Result<void> BenchMeasurement::take_facts() {
   const LoadFlags& flags = job_.settings[0].load.flags();
   SW_ASSIGN(result_.model, tune::model_facts(flags.model));
   SW_ASSIGN(result_.machine, tune::machine_facts(engine_->device()));
-  SW_ASSIGN(tokenizer_, load_tokenizer(engine_->metadata(), engine_->vocabulary()));
+  SW_ASSIGN(tokenizer_, load_tokenizer(flags.model, engine_->metadata(), engine_->vocabulary()));
   SW_ASSIGN(chat_template_, load_chat_template(engine_->metadata(), tokenizer_->vocabulary(), ""));
   if (!chat_template_ && workload(0))
     add_note(result_.notes, "The model has no chat template: texts are continued as they are.");

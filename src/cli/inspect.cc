@@ -70,9 +70,9 @@ Json sizes_json(const model::Description& m, const model::Sizes& s) {
 
 // The tokenizer and template as the file has them; a fault in them is shown, since the weights may run
 // without.
-Json text_json(const gguf::Metadata& metadata, uint32_t rows) {
+Json text_json(const std::string& path, const gguf::Metadata& metadata, uint32_t rows) {
   Json json;
-  const auto tokenizer = load_tokenizer(metadata, rows);
+  const auto tokenizer = load_tokenizer(path, metadata, rows);
   if (!tokenizer) return {{"error", tokenizer.error().message}};
   const text::Vocabulary& v = (*tokenizer)->vocabulary();
   json["tokens"] = v.size();
@@ -224,7 +224,7 @@ Result<void> inspect(const InspectFlags& flags, const CLI::App& command) {
     return std::unexpected(plan.error().in(options.path));
   }
   const model::Sizes sizes = model::measure_sizes(plan->description);
-  const Json text = text_json(files.model.metadata(), plan->description.vocabulary);
+  const Json text = text_json(options.path, files.model.metadata(), plan->description.vocabulary);
   if (flags.check) SW_TRY(check(files, *plan));
   if (flags.json) {
     Json json = family_json(plan->description, sizes);

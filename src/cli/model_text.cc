@@ -55,9 +55,7 @@ Result<std::string> read_all(std::FILE* file, const std::string& name, uint64_t 
   return text;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const Metadata& metadata, uint32_t embedding_rows,
+Result<std::unique_ptr<text::Tokenizer>> read_tokenizer(const Metadata& metadata, uint32_t embedding_rows,
                                                         std::optional<std::string> pre) {
   text::VocabularyData data;
   SW_ASSIGN(const std::string_view kind, metadata.require_string("tokenizer.ggml.model"));
@@ -86,6 +84,16 @@ Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const Metadata& metadata
                    data.tokens.size(), embedding_rows);
   SW_ASSIGN(text::Vocabulary vocabulary, text::Vocabulary::create(std::move(data)));
   return text::Tokenizer::create(std::move(vocabulary), {.pre = std::move(pre)});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const std::string& path, const Metadata& metadata,
+                                                        uint32_t embedding_rows,
+                                                        std::optional<std::string> pre) {
+  auto tokenizer = read_tokenizer(metadata, embedding_rows, std::move(pre));
+  if (!tokenizer) return std::unexpected(tokenizer.error().in(path));
+  return tokenizer;
 }
 
 Result<std::optional<text::ChatTemplate>> load_chat_template(const Metadata& metadata,

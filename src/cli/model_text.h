@@ -12,8 +12,10 @@
 
 namespace spillway::cli {
 
-// The tokenizer of the file. `embedding_rows` of the model must be at least the number of tokens.
-Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const gguf::Metadata& metadata,
+// The tokenizer of the file, which errors name as `path`. `embedding_rows` of the model must be at least the
+// number of tokens.
+Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const std::string& path,
+                                                        const gguf::Metadata& metadata,
                                                         uint32_t embedding_rows,
                                                         std::optional<std::string> pre = {});
 

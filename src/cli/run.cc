@@ -163,7 +163,7 @@ Result<int> run(RunFlags& flags, const CLI::App& command) {
 
   SW_ASSIGN(const auto engine, load_engine(flags.load, command));
   SW_ASSIGN(const auto tokenizer,
-            load_tokenizer(engine->metadata(), engine->vocabulary(),
+            load_tokenizer(flags.load.model, engine->metadata(), engine->vocabulary(),
                            flags.pre.empty() ? std::nullopt : std::optional(flags.pre)));
   for (const std::string& warning : tokenizer->warnings()) note("warning: " + warning);
   SW_ASSIGN(const sample::SamplerParams sampling,

@@ -21,7 +21,7 @@ Result<std::unique_ptr<text::Tokenizer>> open_tokenizer(const TokenizeFlags& fla
   const auto* embedding = files.model.find("token_embd.weight");
   const uint64_t rows =
       embedding ? embedding->dims[1] : limits::kMaxVocabulary;  // a vocabulary-only file has none
-  SW_ASSIGN(auto tokenizer, load_tokenizer(files.model.metadata(),
+  SW_ASSIGN(auto tokenizer, load_tokenizer(flags.model, files.model.metadata(),
                                            static_cast<uint32_t>(std::min<uint64_t>(rows, UINT32_MAX)),
                                            flags.pre.empty() ? std::nullopt : std::optional(flags.pre)));
   for (const std::string& warning : tokenizer->warnings()) note("warning: " + warning);

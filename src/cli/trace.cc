@@ -45,7 +45,7 @@ Result<void> record(RecordFlags& flags, const CLI::App& command) {
   if (wanted == 0) return invalid("--prompt-tokens 0 with -n 0: there is nothing to record");
   if (flags.load.context == 0) flags.load.context = wanted;
   SW_ASSIGN(const auto engine, load_engine(flags.load, command));
-  SW_ASSIGN(const auto tokenizer, load_tokenizer(engine->metadata(), engine->vocabulary()));
+  SW_ASSIGN(const auto tokenizer, load_tokenizer(flags.load.model, engine->metadata(), engine->vocabulary()));
   SW_ASSIGN(std::vector<int32_t> tokens, tokenizer->encode(text, {.add_special = true}));
   if (tokens.size() < wanted) {
     note(fmt::format("the text has {} tokens of the {} asked for", tokens.size(), wanted));

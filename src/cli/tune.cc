@@ -125,11 +125,11 @@ Result<engine::Options> lab_options(const TuneFlags& flags, const CLI::App& comm
         "size that may be tried");
   if (options.context == 0) {
     SW_ASSIGN(const engine::ModelFiles files, engine::open_model_files(options.path));
-    auto tokenizer = load_tokenizer(files.model.metadata(), limits::kMaxVocabulary);
-    if (!tokenizer) return std::unexpected(tokenizer.error().in(options.path));
+    SW_ASSIGN(const auto tokenizer,
+              load_tokenizer(options.path, files.model.metadata(), limits::kMaxVocabulary));
     uint64_t most = engine::kDefaultContext;
     for (const tune::Workload& workload : workloads) {
-      SW_ASSIGN(const uint64_t needed, workload.context_needed(**tokenizer));
+      SW_ASSIGN(const uint64_t needed, workload.context_needed(*tokenizer));
       most = std::max(most, needed);
     }
     options.context = static_cast<uint32_t>(std::min<uint64_t>(most, limits::kMaxContext));
@@ -294,7 +294,7 @@ Result<int> tune_model(TuneFlags& flags, const CLI::App& command, const std::str
   SW_ASSIGN(auto engine, load(options.load_mode));
   for (const std::string& word : engine->notes()) note(word);
   if (!flags.load.quiet) say(dim(describe_load(*engine)));
-  SW_ASSIGN(const auto tokenizer, load_tokenizer(engine->metadata(), engine->vocabulary()));
+  SW_ASSIGN(const auto tokenizer, load_tokenizer(options.path, engine->metadata(), engine->vocabulary()));
   SW_ASSIGN(const auto chat_template, load_chat_template(engine->metadata(), tokenizer->vocabulary(), ""));
   const experts::HardwareProfile start = machine.named.value_or(engine->memory().profile);
   const std::string load_mode = engine::load_mode_name(engine->memory().mode);

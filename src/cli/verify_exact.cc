@@ -75,7 +75,7 @@ Result<int> verify_exact(const VerifyFlags& flags, const CLI::App& command) {
   {
     SW_ASSIGN(const auto engine, load_quietly(reference));
     width = engine->vocabulary();
-    SW_ASSIGN(const auto tokenizer, load_tokenizer(engine->metadata(), width));
+    SW_ASSIGN(const auto tokenizer, load_tokenizer(options.path, engine->metadata(), width));
     SW_ASSIGN(tokens, tokenizer->encode(tune::bench_text(), {.add_special = false}));
     if (tokens.size() < n_tokens)
       return invalid("--tokens {}: the built-in text has {} tokens in this vocabulary", n_tokens,

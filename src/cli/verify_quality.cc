@@ -34,7 +34,7 @@ struct Text {
 Result<std::unique_ptr<text::Tokenizer>> tokenizer_of(const std::string& path) {
   SW_ASSIGN(const engine::ModelFiles files, engine::open_model_files(path));
   // How many rows its embedding has is checked when it is loaded.
-  return load_tokenizer(files.model.metadata(), UINT32_MAX);
+  return load_tokenizer(path, files.model.metadata(), UINT32_MAX);
 }
 
 Result<Text> read_text(const VerifyFlags& flags) {

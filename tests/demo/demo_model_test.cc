@@ -47,7 +47,7 @@ double perplexity(engine::Engine& engine, const std::vector<int32_t>& tokens) {
 TEST(DemoModel, HeldOutPerplexityIsTheCards) {
   const auto engine = engine::Engine::load({.path = kModels + "demo.gguf", .threads = 2});
   ASSERT_TRUE(engine) << engine.error().message;
-  const auto tokenizer = cli::load_tokenizer((*engine)->metadata(), (*engine)->vocabulary());
+  const auto tokenizer = cli::load_tokenizer("the model", (*engine)->metadata(), (*engine)->vocabulary());
   ASSERT_TRUE(tokenizer) << tokenizer.error().message;
   const auto card = nlohmann::json::parse(*cli::read_text_file(kModels + "demo.json", limits::kMaxTextBytes));
   for (const auto& [topic, expected] : card["held_out_perplexity"].items()) {

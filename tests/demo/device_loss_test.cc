@@ -14,7 +14,7 @@ TEST(Conversation, GoesOnAfterTheDeviceIsLost) {
   const auto answers = [](const engine::Options& o, bool loses) {
     const auto engine = engine::Engine::load(o);
     EXPECT_TRUE(engine) << engine.error().message;
-    const auto tokenizer = cli::load_tokenizer((*engine)->metadata(), (*engine)->vocabulary());
+    const auto tokenizer = cli::load_tokenizer("the model", (*engine)->metadata(), (*engine)->vocabulary());
     const auto chat_template = cli::load_chat_template((*engine)->metadata(), (*tokenizer)->vocabulary(), "");
     cli::Conversation conversation(**engine, **tokenizer, **chat_template, {.temperature = 0},
                                    {.max_tokens = 12});

@@ -22,7 +22,7 @@ RouteRecorder::RouteRecorder() {
 }
 
 experts::Routes RouteRecorder::record(const std::string& topic, size_t first, size_t n_tokens, size_t piece) {
-  const auto tokenizer = cli::load_tokenizer(engine_->metadata(), engine_->vocabulary()).value();
+  const auto tokenizer = cli::load_tokenizer("the model", engine_->metadata(), engine_->vocabulary()).value();
   const auto text = cli::read_text_file(kModels + "heldout_" + topic + ".txt", limits::kMaxTextBytes).value();
   const auto tokens = tokenizer->encode(text, {.add_special = true}).value();
   EXPECT_GE(tokens.size(), first + n_tokens);

@@ -27,7 +27,7 @@ engine::Options with_cache() {
 // An engine with its texts.
 struct Loaded {
   explicit Loaded(const engine::Options& options) : engine(load_engine(file, options)) {
-    tokenizer = *cli::load_tokenizer(engine->metadata(), engine->vocabulary());
+    tokenizer = *cli::load_tokenizer("the model", engine->metadata(), engine->vocabulary());
     chat_template = *cli::load_chat_template(engine->metadata(), tokenizer->vocabulary(), "");
   }
   Result<report::Run> run(const Workload& workload, RunOptions options = {}) {
