@@ -46,17 +46,35 @@ std::string name_as_written(const CLI::Option& option) {
   return option.get_snames().empty() ? "--" + option.get_lnames()[0] : "-" + option.get_snames()[0];
 }
 
+// For a shell.
+std::string quoted(const std::string& value) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  if (!value.empty() && value.find_first_not_of(kPlain) == std::string::npos) return value;
+  std::string text = "'";
+  for (const char c : value) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 std::string command_line(const CLI::App& command) {
   std::string line = "spillway " + command.get_name();
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() == 0) continue;
     line += " " + name_as_written(*option);
     if (option->get_items_expected_max() == 0) continue;
-    for (const std::string& value : option->reduced_results())
-      line += value.find_first_of(" '\"$\\") == std::string::npos ? " " + value : fmt::format(" '{}'", value);
+    for (const std::string& value : option->reduced_results()) line += " " + quoted(value);
   }
   return line;
 }
+
+NumberWithin::NumberWithin(double low, double high)
+    : CLI::Validator(
+          [low, high](std::string& text) {
+            double value = 0;
+            if (CLI::detail::lexical_cast(text, value) && value >= low && value <= high) return std::string();
+            return fmt::format("{} is no number from {} to {}", text, low, high);
+          },
+          fmt::format("FLOAT in [{} - {}]", low, high)) {}
 
 std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
   std::string names = CLI::Formatter::make_option_name(option, is_positional);

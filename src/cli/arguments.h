@@ -22,6 +22,11 @@ std::string name_as_written(const CLI::Option& option);
 // The command with what was given, as it could be typed again.
 std::string command_line(const CLI::App& command);
 
+// As CLI::Range for fractions, but refuses what is no number.
+struct NumberWithin : CLI::Validator {
+  NumberWithin(double low, double high);
+};
+
 // Help in which these options have one dash.
 class HelpFormatter : public CLI::Formatter {
  public:

@@ -91,16 +91,17 @@ Result<BenchJob> compared_job(const BenchFlags& flags) {
   return job;
 }
 
-// That what will be written replaces no model and nothing else of it, before time is spent on measuring.
+// That what will be written replaces nothing that is read, before time is spent on measuring.
 Result<void> check_outputs(const BenchFlags& flags, const BenchJob& job) {
+  std::vector<std::string> inputs = flags.compared;
+  inputs.push_back(flags.repeated);
   for (const BenchSetting& setting : job.settings) {
-    const LoadFlags& load = setting.load.flags();
-    SW_TRY(load.check_outputs());
-    SW_TRY(check_output_file(flags.file, {load.model}));
-    for (const std::string& other : {load.stats_file, load.timeline_file})
-      if (!flags.file.empty() && flags.file == other)
-        return invalid("--out names a file that another flag writes too, '{}'", other);
+    inputs.push_back(setting.load.flags().model);
+    inputs.push_back(setting.work.workload);
   }
+  SW_TRY(check_output_file(flags.file, inputs));
+  inputs.push_back(flags.file);
+  for (const BenchSetting& setting : job.settings) SW_TRY(setting.load.flags().check_outputs(inputs));
   return {};
 }
 

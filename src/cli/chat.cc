@@ -54,6 +54,7 @@ class Chat {
     for (;;) {
       clear_interrupted();
       const std::unique_ptr<char, decltype(&std::free)> line(readline(prompt), &std::free);
+      if (terminated()) return std::nullopt;
       if (interrupted()) {  // Ctrl-C at the prompt: a fresh line
         fmt::print("\n(Ctrl-D or /quit to leave)\n");
         message.clear();

@@ -15,6 +15,7 @@ inline constexpr int kExitError = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitModelFailed = 3;    // tune: only what was measured can be trusted
 inline constexpr int kExitInterrupted = 130;  // as a shell reports SIGINT
+inline constexpr int kExitTerminated = 143;   // and SIGTERM
 
 // One command: adds its subcommand, with options and help; what it runs sets `exit_code`.
 void add_run(CLI::App& app, int& exit_code);

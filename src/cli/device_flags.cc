@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/limits.h"
+#include "cli/arguments.h"
 
 namespace spillway::cli {
 namespace {
@@ -132,7 +133,7 @@ void DeviceFlags::add_to(CLI::App& command) {
   command
       .add_option("--moe-cache-half-life", half_life,
                   "tokens after which a use counts half; 0: the policy's own")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(NumberWithin(0.0, 1e6))
       ->capture_default_str()
       ->group(experts);
   command

@@ -33,7 +33,8 @@ std::vector<uint32_t> layers_with(const engine::Placement& placement, engine::Ex
 
 struct CacheSize {
   uint64_t slots = 0, experts = 0;
-  double tokens = 0;  // whole tokens' experts that it holds
+  double tokens = 0;    // whole tokens' experts that it holds
+  double hit_rate = 0;  // estimated, once it is filled
   double fraction() const { return experts ? static_cast<double>(slots) / static_cast<double>(experts) : 0; }
 };
 
@@ -44,9 +45,16 @@ CacheSize cache_size(const engine::Placement& placement) {
     const experts::GroupShape& group = placement.groups[g];
     size.slots += placement.pools[placement.group_pool[g]].used_slots;
     size.experts += group.layers.size() * group.n_experts;
-    per_token += group.layers.size() * group.n_used;
+    const auto n_layers = static_cast<uint32_t>(group.layers.size());
+    const uint64_t uses = uint64_t{n_layers} * group.n_used;
+    per_token += uses;
+    size.hit_rate += static_cast<double>(uses) *
+                     experts::expected_hit_rate(n_layers, group.n_experts, group.n_used,
+                                                placement.pools[placement.group_pool[g]].used_slots);
   }
-  if (per_token > 0) size.tokens = static_cast<double>(size.slots) / static_cast<double>(per_token);
+  if (per_token == 0) return size;
+  size.tokens = static_cast<double>(size.slots) / static_cast<double>(per_token);
+  size.hit_rate /= static_cast<double>(per_token);
   return size;
 }
 
@@ -103,8 +111,7 @@ std::string describe_placement(const engine::MemoryPlan& memory, const engine::P
                     format_bytes(placement.cache_bytes()), size.slots, size.experts, 100 * size.fraction(),
                     size.tokens, ranges(planned));
     if (size.slots > 0)
-      text += fmt::format("; estimated: {:.0f} % of their uses hit",
-                          100 * experts::expected_hit_rate(size.fraction()));
+      text += fmt::format("; estimated: {:.0f} % of their uses hit once it is filled", 100 * size.hit_rate);
   }
   return text;
 }
@@ -143,7 +150,7 @@ std::string expert_line(const engine::ExpertStats& stats) {
   return fmt::format(
       "experts: {:.1f} % hits, {} misses ({} on the CPU, {} uploaded, {} passed through), {} promoted; {} "
       "copied; "
-      "{} waits of {:.0f} us (measured)",
+      "{} waits of {:.0f} us each (measured)",
       100 * all.hit_rate(), all.misses, all.cpu, all.uploaded, all.streamed, all.promoted,
       format_bytes(all.bytes_uploaded + all.bytes_promoted), stats.times.waits,
       stats.times.waits
@@ -231,6 +238,7 @@ Json expert_stats_json(const engine::Engine& engine) {
                         {"experts", r.uses.experts}});
   json["resident_layers"] = std::move(resident);
   json["notes"] = engine.notes();
+  if (engine.device() == nullptr) json["notes"].push_back("the CPU runs alone: no expert is planned");
   if (engine.device() != nullptr)
     json["placement"] = placement_json(engine.memory(), engine.placement(), *engine.device());
   return json;

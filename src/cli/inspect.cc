@@ -118,7 +118,8 @@ void print_plan(const engine::MemoryPlan& plan) {
   fmt::print("  weights    {} own memory{}: {}\n", format_bytes(plan.weight_bytes),
              plan.mapped_bytes ? fmt::format(", {} mapped file", format_bytes(plan.mapped_bytes)) : "",
              plan.mode_reason);
-  fmt::print("  KV cache   {} for {} positions\n", format_bytes(plan.kv_bytes), plan.context);
+  fmt::print("  KV cache   {} for {} positions\n",
+             plan.kv_bytes > 0 ? format_bytes(plan.kv_bytes) : "on the device", plan.context);
   fmt::print("  scratch    {} for micro-batches of {}; rope tables {}\n", format_bytes(plan.scratch_bytes),
              plan.ubatch, format_bytes(plan.rope_bytes));
   fmt::print(

@@ -124,10 +124,16 @@ Result<engine::Options> LoadFlags::options(const CLI::App& command) const {
   return options;
 }
 
-Result<void> LoadFlags::check_outputs() const {
-  if (!stats_file.empty() && stats_file == timeline_file)
+Result<void> LoadFlags::check_outputs(const std::vector<std::string>& others) const {
+  if (same_file(stats_file, timeline_file))
     return invalid("--stats-json and --timeline name the same file, '{}'", stats_file);
-  for (const std::string& path : {stats_file, timeline_file}) SW_TRY(check_output_file(path, {model}));
+  for (const std::string& path : {stats_file, timeline_file}) {
+    SW_TRY(check_output_file(path, {model}));
+    for (const std::string& other : others)
+      if (same_file(path, other))
+        return invalid("'{}' is read or written already: name another file for --stats-json or --timeline",
+                       path);
+  }
   return {};
 }
 
@@ -178,6 +184,7 @@ std::vector<std::string> words_about_load(const LoadFlags& flags, const CLI::App
         context, model.trained_context));
   add(engine.device() == nullptr ? flags.device.without_device(command)
                                  : flags.device.without_use(command, engine.placement()));
+  if (engine.device() != nullptr && engine.placement().n_planned_layers() > 0) add(unreadable_profiles());
   add(engine.notes());
   return words;
 }
@@ -233,11 +240,12 @@ std::string describe_load(const engine::Engine& engine) {
   const engine::MemoryPlan& m = engine.memory();
   const model::Description& d = engine.description();
   return fmt::format(
-      "{} ({}), {} layers; weights: {} {}; KV cache: {} for {} positions ({}); scratch: {}; {} threads ({}), "
+      "{} ({}), {} layers; weights: {} {}; KV cache: {}{} positions ({}); scratch: {}; {} threads ({}), "
       "{} kernels; "
       "loaded in {:.2f} s (measured)",
       d.name.empty() ? "model" : d.name, d.family, d.layers.size(),
-      format_bytes(m.weight_bytes + m.mapped_bytes), m.mode_reason, format_bytes(m.kv_bytes), m.context,
+      format_bytes(m.weight_bytes + m.mapped_bytes), m.mode_reason,
+      m.kv_bytes > 0 ? format_bytes(m.kv_bytes) + " for " : "on the device, ", m.context,
       kv_types_text(m.kv_types), format_bytes(m.scratch_bytes + m.rope_bytes), m.threads, m.threads_reason,
       m.instruction_set, engine.load_seconds());
 }

@@ -31,8 +31,9 @@ struct LoadFlags {
   void add_profile_to(CLI::App& command);
   Result<engine::Options> options(const CLI::App& command) const;
 
-  // What will be written later: refused now where it would replace the model.
-  Result<void> check_outputs() const;
+  // What will be written later: refused now where it would replace the model, one of the other files that are
+  // read or written, or each other.
+  Result<void> check_outputs(const std::vector<std::string>& others = {}) const;
 
   // Words about flags that were given and have nothing to do here.
   std::vector<std::string> without_effect(const CLI::App& command) const;

@@ -53,5 +53,5 @@ int main(int argc, char** argv) {
     return report(
         {spillway::Error::Kind::kIo, fmt::format("standard output cannot be written to: {}", error.what())});
   }
-  return exit_code;
+  return terminated() && exit_code == kExitInterrupted ? kExitTerminated : exit_code;
 }

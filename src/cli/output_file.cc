@@ -38,12 +38,20 @@ Result<void> write_output_file(const std::string& path, std::string_view text) {
   return fail(Error::Kind::kIo, "'{}' cannot be written: {}", path, reason);
 }
 
+bool same_file(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty() || a == "-" || b == "-") return false;
+  std::error_code error;
+  if (std::filesystem::equivalent(a, b, error)) return true;
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(a, error), error) ==
+         std::filesystem::weakly_canonical(std::filesystem::absolute(b, error), error);
+}
+
 Result<void> check_output_file(const std::string& path, const std::vector<std::string>& inputs) {
   if (path.empty() || path == "-") return {};
-  std::error_code error;
   for (const std::string& input : inputs)
-    if (!input.empty() && std::filesystem::equivalent(path, input, error))
+    if (same_file(path, input))
       return invalid("'{}' is read here, and would be replaced: name another file to write", path);
+  std::error_code error;
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder, error))
     return fail(Error::Kind::kNotFound, "'{}' cannot be written: there is no folder '{}'", path,

@@ -29,7 +29,7 @@ struct PlanFlags {
   std::string model, trace, out;
   std::vector<std::string> machines;
   uint64_t device_mib = 0, host_mib = 0;
-  tune::PlanUse use;
+  tune::PlanUse use{.context = 0};  // 0: the model's
   bool json = false;
 };
 
@@ -50,25 +50,11 @@ Result<gguf::Header> read_header(const std::string& path, uint64_t& file_bytes) 
   }
 }
 
-// The profile that 'probe' saved here, of a device if there is one.
-Result<tune::PlanMachine> this_machine() {
-  const SavedProfile* best = nullptr;
-  const std::vector<SavedProfile> all = saved_profiles();
-  for (const SavedProfile& saved : all)
-    if (best == nullptr || (best->file.machine.device_bytes == 0 && saved.file.machine.device_bytes > 0))
-      best = &saved;
-  if (best == nullptr)
-    return fail(Error::Kind::kNotFound,
-                "--machine this: nothing is known of this machine yet; 'spillway probe' measures it");
-  if (!best->changes.empty())
-    note(fmt::format(
-        "{}: the machine has changed since it was measured ({}); 'spillway probe' measures it again",
-        best->path, fmt::join(best->changes, "; ")));
-  return tune::plan_machine_of(best->file);
-}
-
 Result<tune::PlanMachine> find_machine(const std::string& name) {
-  if (name == "this") return this_machine();
+  if (name == "this") {
+    SW_ASSIGN(const tune::ProfileFile file, profile_of_this_machine("--machine"));
+    return tune::plan_machine_of(file);
+  }
   auto machine = tune::known_plan_machine(name);
   if (machine) return machine;
   if (!std::filesystem::exists(name))
@@ -159,13 +145,13 @@ void print_plan(const tune::MachinePlan& plan) {
   print_placement(plan);
   if (!plan.estimate) {
     fmt::print(
-        "  does not fit: {} of host memory are missing; a file with smaller weights, or more memory, is "
-        "needed\n",
-        format_bytes(plan.layout.host_missing_bytes));
+        "  does not fit: {} of host memory are missing (the need includes {} for the system and other "
+        "programs)\n",
+        format_bytes(plan.layout.host_missing_bytes), format_bytes(tune::kHostReserveBytes));
     return;
   }
   const tune::Estimate& e = *plan.estimate;
-  fmt::print("  decode      {}; no placement is faster than {:.0f}\n",
+  fmt::print("  decode      {}; reading alone, without fixed costs, would allow {:.0f}\n",
              speed_text(e.typical.decode_tok_s, e.low.decode_tok_s, e.high.decode_tok_s), plan.limit_tok_s);
   fmt::print("  prefill     {}\n",
              speed_text(e.typical.prefill_tok_s, e.low.prefill_tok_s, e.high.prefill_tok_s));
@@ -177,6 +163,9 @@ void print_plan(const tune::MachinePlan& plan) {
       "  time        of {:.2f} ms a token: device {:.0f} %, link {:.0f} %, CPU {:.0f} %, fixed {:.0f} % "
       "(they overlap)\n",
       r.total_us / 1000, share(r.device_us), share(r.link_us), share(r.cpu_us), share(r.wait_us));
+  const experts::HardwareProfile& rates = plan.machine.profile;
+  fmt::print("  fixed costs {:.0f} us a step ({}), {:.0f} us a layer ({})\n", rates.step_us.value,
+             label_name(rates.step_us.label), rates.layer_us.value, label_name(rates.layer_us.label));
   fmt::print("  bottleneck  {}\n", plan.bottleneck);
   fmt::print("  what would help            decode               prefill\n");
   for (const tune::ChangedEstimate& changed : plan.changes) {
@@ -238,6 +227,9 @@ std::vector<std::string> notes_of(const PlanFlags& flags, const std::vector<tune
       fmt::format("A token looks at half of a context of {}; prompts run in micro-batches of {}.",
                   flags.use.context, flags.use.ubatch)};
   for (const tune::MachinePlan& plan : plans) {
+    notes.push_back(fmt::format("{}: {} of device memory, {} of host memory.", plan.name,
+                                format_bytes(plan.machine.device_bytes),
+                                format_bytes(plan.machine.host_bytes)));
     if (!plan.estimate)
       notes.push_back(fmt::format("{}: the model does not fit; {} of host memory are missing.", plan.name,
                                   format_bytes(plan.layout.host_missing_bytes)));
@@ -271,15 +263,19 @@ report::ResultFile result_of(const PlanFlags& flags, const std::string& typed, c
   return result;
 }
 
-Result<void> make_plan(const PlanFlags& flags, const std::string& typed) {
-  SW_TRY(check_output_file(flags.out, {flags.model}));
+Result<void> make_plan(PlanFlags flags, const std::string& typed) {
+  std::vector<std::string> inputs = flags.machines;
+  inputs.insert(inputs.end(), {flags.model, flags.trace});
+  SW_TRY(check_output_file(flags.out, inputs));
   SW_ASSIGN(const std::vector<tune::PlanMachine> machines, find_machines(flags));
   uint64_t file_bytes = 0;
   auto file =
       gguf::open_model(flags.model, [&](const std::string& shard) { return read_header(shard, file_bytes); });
-  if (!file) return std::unexpected(file.error().in(flags.model));
+  if (!file) return std::unexpected(file.error());
   auto model = tune::describe_for_plan(*file);
   if (!model) return std::unexpected(model.error().in(flags.model));
+  if (flags.use.context == 0)
+    flags.use.context = std::min(model->description.trained_context, engine::kDefaultContext);
 
   catch_interrupts();
   ProgressBar bar("planning", ProgressBar::Unit::kNumber);
@@ -293,13 +289,19 @@ Result<void> make_plan(const PlanFlags& flags, const std::string& typed) {
   };
   SW_ASSIGN(const tune::RoutesByRepetition routes, make_routes(flags, *model, [&] { return advance(1); }));
   std::vector<tune::MachinePlan> plans;
+  std::vector<Error> failures;
   for (const tune::PlanMachine& machine : machines) {
     auto plan = tune::plan_on_machine(*model, machine, flags.use, routes,
                                       [&] { return advance(tune::kReplayWeight); });
-    if (!plan) return std::unexpected(plan.error().in(machine.profile.name));
-    plans.push_back(*std::move(plan));
+    if (!plan && plan.error().kind == Error::Kind::kCancelled) return std::unexpected(plan.error());
+    if (plan)
+      plans.push_back(*std::move(plan));
+    else
+      failures.push_back(plan.error().in(machine.profile.name));
   }
   bar.clear();
+  if (plans.empty()) return std::unexpected(failures[0]);
+  for (const Error& failure : failures) note(failure.message);
   if (!flags.out.empty())
     SW_TRY(write_output_file(flags.out, report::to_json(result_of(flags, typed, *model, file_bytes, plans))));
   if (flags.json) {
@@ -352,8 +354,10 @@ void add_plan(CLI::App& app, int& exit_code) {
   command
       ->add_option("--host-mib", flags->host_mib, "host memory of the machines, in MiB, instead of their own")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 30));
-  command->add_option("-c,--ctx-size", flags->use.context, "positions of the KV cache")
-      ->check(CLI::Range(1u, limits::kMaxContext))
+  command
+      ->add_option("-c,--ctx-size", flags->use.context,
+                   "positions of the KV cache; 0: the model's, at most 4096")
+      ->check(CLI::Range(0u, limits::kMaxContext))
       ->capture_default_str();
   command->add_option("--ub,--ubatch-size", flags->use.ubatch, "most tokens of one micro-batch of a prompt")
       ->check(CLI::Range(1u, limits::kMaxUbatch))

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/limits.h"
+#include "cli/arguments.h"
 #include "cli/common.h"
 #include "cli/output_file.h"
 #include "cli/probe_text.h"
@@ -50,13 +51,16 @@ Result<int> probe_command(const ProbeFlags& flags) {
   SW_ASSIGN(const uint32_t threads, threads_of(flags));
   SW_ASSIGN(const auto target, tune::MachineTarget::create({.threads = threads}, std::move(opened.device)));
   const auto file = measure_machine(*target, flags.seconds);
-  if (!file && file.error().kind == Error::Kind::kCancelled) return kExitInterrupted;
+  if (!file && file.error().kind == Error::Kind::kCancelled) {
+    note("stopped: a profile needs all of its measurements, so nothing was written");
+    return kExitInterrupted;
+  }
   if (!file) return std::unexpected(file.error());
 
   const std::string path = flags.out.empty() ? saved_profile_path(device_id_of(*target)) : flags.out;
+  if (flags.out != "-") fmt::print("{}", flags.json ? tune::to_json(*file) : probe_text(*file));
   if (!path.empty()) SW_TRY(write_profile(path, *file));
   if (flags.out == "-") return finish_output();
-  fmt::print("{}", flags.json ? tune::to_json(*file) : probe_text(*file));
   if (path.empty())
     note("nothing was written: neither XDG_DATA_HOME nor HOME is set; --out names a file");
   else
@@ -104,7 +108,7 @@ void add_probe(CLI::App& app, int& exit_code) {
       ->add_option("--seconds", flags->seconds,
                    "time to measure; a slow or busy machine takes longer, as everything runs three times at "
                    "least")
-      ->check(CLI::Range(0.1, 600.0))
+      ->check(NumberWithin(0.1, 600.0))
       ->capture_default_str();
   command->add_option("--out", flags->out,
                       "write the profile to this file, and not to where runs look for it "

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/limits.h"
+#include "cli/common.h"
 #include "cli/model_text.h"
 #include "cli/output_file.h"
 #include "experts/machines.h"
@@ -13,7 +14,7 @@ namespace spillway::cli {
 namespace {
 
 std::string profiles_folder() {
-  if (const char* data = std::getenv("XDG_DATA_HOME"); data != nullptr && *data != '\0')
+  if (const char* data = std::getenv("XDG_DATA_HOME"); data != nullptr && *data == '/')
     return std::string(data) + "/spillway/profiles";
   if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
     return std::string(home) + "/.local/share/spillway/profiles";
@@ -42,6 +43,15 @@ std::vector<std::string> host_changes(const report::Machine& was) {
   return tune::changes(was, *now);
 }
 
+std::vector<std::string> profile_paths() {
+  std::vector<std::string> paths;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(profiles_folder(), ignored))
+    if (entry.path().extension() == ".json" && entry.is_regular_file(ignored))
+      paths.push_back(entry.path().string());
+  return paths;
+}
+
 }  // namespace
 
 std::string saved_profile_path(const std::string& device_id) {
@@ -53,16 +63,22 @@ std::string saved_profile_path(const std::string& device_id) {
 
 std::vector<SavedProfile> saved_profiles() {
   std::vector<SavedProfile> all;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(profiles_folder(), ignored)) {
-    if (entry.path().extension() != ".json" || !entry.is_regular_file(ignored)) continue;
-    if (auto file = read_profile(entry.path().string())) {
+  for (const std::string& path : profile_paths())
+    if (auto file = read_profile(path)) {
       std::vector<std::string> changes = host_changes(file->machine);
-      all.push_back({entry.path().string(), *std::move(file), std::move(changes)});
+      all.push_back({path, *std::move(file), std::move(changes)});
     }
-  }
   std::ranges::sort(all, {}, &SavedProfile::path);
   return all;
+}
+
+std::vector<std::string> unreadable_profiles() {
+  std::vector<std::string> sentences;
+  for (const std::string& path : profile_paths())
+    if (const auto file = read_profile(path); !file)
+      sentences.push_back(fmt::format(
+          "the hardware profile is passed over ({}); 'spillway probe' writes it anew", file.error().message));
+  return sentences;
 }
 
 Result<void> write_profile(const std::string& path, const tune::ProfileFile& file) {
@@ -72,7 +88,27 @@ Result<void> write_profile(const std::string& path, const tune::ProfileFile& fil
   return write_output_file(path, tune::to_json(file));
 }
 
+Result<tune::ProfileFile> profile_of_this_machine(const std::string& flag) {
+  const SavedProfile* best = nullptr;
+  const std::vector<SavedProfile> all = saved_profiles();
+  for (const SavedProfile& saved : all)
+    if (best == nullptr || (best->file.machine.device_bytes == 0 && saved.file.machine.device_bytes > 0))
+      best = &saved;
+  if (best == nullptr)
+    return fail(Error::Kind::kNotFound,
+                "{} this: nothing is known of this machine yet; 'spillway probe' measures it", flag);
+  if (!best->changes.empty())
+    note(fmt::format(
+        "{}: the machine has changed since it was measured ({}); 'spillway probe' measures it again",
+        best->path, fmt::join(best->changes, "; ")));
+  return best->file;
+}
+
 Result<experts::HardwareProfile> find_profile(const std::string& flag, const std::string& name_or_path) {
+  if (name_or_path == "this") {
+    SW_ASSIGN(tune::ProfileFile file, profile_of_this_machine(flag));
+    return std::move(file.profile);
+  }
   auto machine = experts::find_machine(name_or_path);
   if (machine) return machine;
   const std::string place = fmt::format("{} {}", flag, name_or_path);

@@ -22,10 +22,16 @@ std::string saved_profile_path(const std::string& device_id);
 
 // All that lie there and can be read. A damaged one is passed over: the default rates do for a start.
 std::vector<SavedProfile> saved_profiles();
+// A sentence for each that can't.
+std::vector<std::string> unreadable_profiles();
 
 Result<void> write_profile(const std::string& path, const tune::ProfileFile& file);
 
-// A known machine's by its name (experts/machines.h), or that of a file; the error names the flag.
+// What 'probe' saved here, of a device if there is one; says where the machine has changed since. The error
+// names the flag.
+Result<tune::ProfileFile> profile_of_this_machine(const std::string& flag);
+
+// A known machine's by its name (experts/machines.h), "this", or that of a file; the error names the flag.
 Result<experts::HardwareProfile> find_profile(const std::string& flag, const std::string& name_or_path);
 
 }  // namespace spillway::cli

@@ -154,6 +154,7 @@ Result<int> run(RunFlags& flags, const CLI::App& command) {
     note(fmt::format("no -m given: this is the demo model, small and made to show the program ({})",
                      flags.load.model));
   }
+  SW_TRY(flags.load.check_outputs({flags.prompt_file, flags.template_file}));
   catch_interrupts();
   std::string prompt;
   if (!chat_on_terminal) {

@@ -11,12 +11,14 @@
 namespace spillway::cli {
 namespace {
 
-volatile std::sig_atomic_t interrupt_flag = 0;
+volatile std::sig_atomic_t interrupt_flag = 0, terminate_flag = 0;
 
 void on_interrupt(int) {
   if (interrupt_flag) _exit(130);
   interrupt_flag = 1;
 }
+
+void on_terminate(int) { terminate_flag = 1; }
 
 // Reading a mapped page that the file no longer has, or that its disk can't give, is a signal and no error:
 // there is nowhere to go on from, but it can be said.
@@ -49,9 +51,13 @@ void catch_interrupts() {
   action.sa_handler = on_interrupt;  // without SA_RESTART: a blocking read returns
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
+  action.sa_handler = on_terminate;
+  action.sa_flags = SA_RESETHAND;  // a second one ends it at once
+  sigaction(SIGTERM, &action, nullptr);
 }
 
-bool interrupted() { return interrupt_flag != 0; }
+bool interrupted() { return interrupt_flag != 0 || terminate_flag != 0; }
+bool terminated() { return terminate_flag != 0; }
 void clear_interrupted() { interrupt_flag = 0; }
 
 std::string dim(const std::string& text) {

@@ -14,11 +14,12 @@ bool stderr_is_terminal();
 // standard streams that the caller closed from being given to files that are opened later.
 void prepare_standard_streams();
 
-// From here on Ctrl-C sets a flag instead of ending the program; a second one before the flag is looked at
-// ends it.
+// From here on Ctrl-C and SIGTERM set a flag instead of ending the program; a second one before the flag is
+// looked at ends it.
 void catch_interrupts();
-bool interrupted();  // the flag
-void clear_interrupted();
+bool interrupted();        // the flag
+bool terminated();         // it was SIGTERM, which is not only for what runs now
+void clear_interrupted();  // Ctrl-C's
 
 // A terminal escape around text that matters less, where standard error is a terminal and NO_COLOR is unset.
 std::string dim(const std::string& text);

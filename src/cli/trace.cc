@@ -1,17 +1,21 @@
 // `spillway trace record|show|replay|compare`: what was routed and decided, and what other settings or
 // machines would have made of it.
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/limits.h"
+#include "cli/arguments.h"
 #include "cli/common.h"
 #include "cli/expert_report.h"
 #include "cli/load_flags.h"
 #include "cli/model_text.h"
+#include "cli/output_file.h"
 #include "cli/profiles.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
@@ -32,7 +36,9 @@ struct RecordFlags {
   uint32_t prompt = 64, decode = 256;
 };
 
-Result<void> record(RecordFlags& flags, const CLI::App& command) {
+Result<int> record(RecordFlags& flags, const CLI::App& command) {
+  SW_TRY(check_output_file(flags.out, {flags.load.model, flags.text_file}));
+  SW_TRY(flags.load.check_outputs({flags.text_file, flags.out}));
   catch_interrupts();
   std::string text;
   if (flags.text_file.empty()) {
@@ -53,9 +59,6 @@ Result<void> record(RecordFlags& flags, const CLI::App& command) {
     tokens.resize(wanted);
   }
 
-  if (std::filesystem::exists(flags.out) && !std::filesystem::is_regular_file(flags.out))
-    return fail(Error::Kind::kIo, "'{}' cannot be written: it is no regular file, and a trace replaces one",
-                flags.out);
   // Under another name until it is whole; removed again where it isn't.
   const std::string partial = flags.out + ".partial";
   const auto removed = [](const std::string* path) {
@@ -83,8 +86,11 @@ Result<void> record(RecordFlags& flags, const CLI::App& command) {
     const size_t n = done < flags.prompt ? std::min<size_t>(flags.prompt, tokens.size()) - done : 1;
     const engine::BatchItem item{
         .sequence = sequence, .tokens = std::span(tokens).subspan(done, n), .want = engine::Want::kNothing};
-    SW_TRY(engine->decode(
-        std::span(&item, 1), [](size_t, size_t, std::span<const float>) {}, [] { return !interrupted(); }));
+    const auto decoded = engine->decode(
+        std::span(&item, 1), [](size_t, size_t, std::span<const float>) {}, [] { return !interrupted(); });
+    if (!decoded && decoded.error().kind == Error::Kind::kCancelled && done > 0)
+      break;  // what is recorded is kept
+    SW_TRY(decoded);
     done += n;
     bar.update(done, tokens.size());
   }
@@ -97,9 +103,10 @@ Result<void> record(RecordFlags& flags, const CLI::App& command) {
   if (error)
     return fail(Error::Kind::kIo, "'{}' cannot be renamed to '{}': {}", partial, flags.out, error.message());
   SW_TRY(write_records(flags.load, *engine));
-  fmt::print("{}: {} tokens\n", flags.out, tokens.size());
+  fmt::print("{}: {} tokens{}\n", flags.out, done,
+             done < tokens.size() ? fmt::format(" of {}, then it was stopped", tokens.size()) : "");
   say(dim(expert_line(engine->expert_stats())));
-  return {};
+  return done < tokens.size() ? kExitInterrupted : finish_output();
 }
 
 // ---- show, replay, compare ----
@@ -199,6 +206,12 @@ struct ReplayFlags {
   bool json = false;
 };
 
+std::string model_names() {
+  std::vector<std::string> names;
+  for (const experts::ModelSizes& model : experts::known_models()) names.emplace_back(model.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 Result<experts::SimulationSetup> replay_setup(const ReplayFlags& flags, const experts::Trace& trace) {
   experts::SimulationSetup setup = experts::setup_of(trace.head);
   if (!flags.policy.empty()) {
@@ -236,18 +249,40 @@ Result<experts::SimulationSetup> replay_setup(const ReplayFlags& flags, const ex
   }
   if (flags.expert_bytes > 0) setup.expert_bytes = flags.expert_bytes;
   if (!flags.model.empty()) {
-    std::string names;
-    for (const experts::ModelSizes& model : experts::known_models()) {
-      if (model.name == flags.model) {
-        setup.expert_bytes = model.expert_bytes;
-        setup.dense_bytes = model.dense_bytes;
-      }
-      names += fmt::format("{}'{}'", names.empty() ? "" : ", ", model.name);
-    }
-    if (setup.expert_bytes == 0)
-      return invalid("--as-model '{}': the sizes known are those of {}", flags.model, names);
+    const auto known = experts::known_models();
+    const auto model = std::ranges::find(known, flags.model, &experts::ModelSizes::name);
+    if (model == known.end())
+      return invalid("--as-model '{}': the sizes known are those of {}", flags.model, model_names());
+    setup.expert_bytes = model->expert_bytes;
+    setup.dense_bytes = model->dense_bytes;
   }
   return setup;
+}
+
+// Prompts and single tokens apart, and of these the second half, when the cache is warm.
+std::vector<std::string> speed_words(const experts::Routes& routes, const experts::SimulationResult& result) {
+  double prompt_us = 0;
+  uint64_t prompt_tokens = 0;
+  std::vector<double> single_us;
+  for (size_t i = 0; i < result.steps_us.size(); ++i) {
+    const uint32_t n = routes.steps()[i].n_tokens;
+    if (n == 1)
+      single_us.push_back(result.steps_us[i]);
+    else
+      prompt_us += result.steps_us[i], prompt_tokens += n;
+  }
+  const auto speed = [](std::span<const double> us) {
+    const double each = std::accumulate(us.begin(), us.end(), 0.0) / static_cast<double>(us.size());
+    return fmt::format("{:.1f} us a token, {:.1f} tok/s", each, 1e6 / each);
+  };
+  std::vector<std::string> words;
+  if (!single_us.empty()) words.push_back("decoding " + speed(single_us));
+  if (single_us.size() > 1)
+    words.push_back("its second half " + speed(std::span(single_us).subspan(single_us.size() / 2)));
+  if (prompt_tokens > 0)
+    words.push_back(fmt::format("{} tokens in steps of more than one at {:.1f} tok/s", prompt_tokens,
+                                1e6 * static_cast<double>(prompt_tokens) / prompt_us));
+  return words;
 }
 
 Result<void> replay(const ReplayFlags& flags) {
@@ -264,9 +299,11 @@ Result<void> replay(const ReplayFlags& flags) {
   Counters all = result.cold, most = bound.cold;
   all.add(result.warm);
   most.add(bound.warm);
-  const char* label = label_name(setup.machine.link_gb_s.label).data();
-  const std::string kind =
-      flags.machine.empty() ? fmt::format("predicted from a profile that is {}", label) : "estimated";
+  const Label label = setup.machine.link_gb_s.label;
+  const std::string kind = !flags.machine.empty() ? "estimated"
+                           : label == Label::kDefault
+                               ? "predicted from rates that are default: nobody measured this machine"
+                               : fmt::format("predicted from rates that are {}", label_name(label));
   if (flags.json) {
     fmt::print("{}\n",
                Json{{"schema", 1},
@@ -289,10 +326,7 @@ Result<void> replay(const ReplayFlags& flags) {
   fmt::print("replayed with {}, machine {}:\n  {}\n", settings_text(setup.settings), setup.machine.name,
              counters_line(all));
   fmt::print("  Belady's rule with bypass, the bound: {:.1f} % hits\n", 100 * most.hit_rate());
-  fmt::print("  {:.1f} us a token, {:.1f} tok/s; second half {:.1f} us a token ({})\n",
-             result.us / static_cast<double>(std::max<uint64_t>(result.tokens, 1)),
-             1e6 * static_cast<double>(result.tokens) / std::max(result.us, 1e-9),
-             result.late_us / static_cast<double>(std::max<uint64_t>(result.late_tokens, 1)), kind);
+  fmt::print("  {} ({})\n", fmt::join(speed_words(routes, result), "; "), kind);
   for (const std::string& words : result.notes) fmt::print("  note: {}\n", words);
   return {};
 }
@@ -310,23 +344,27 @@ Result<void> compare(const std::vector<std::string>& paths) {
 
 void add_replay_options(CLI::App& command, ReplayFlags& flags) {
   command.add_option("trace", flags.trace, "file written by 'trace record'")->required();
-  command.add_option("--machine", flags.machine,
-                     "replay on another machine's profile: rtx3060-pcie3-ddr4, rtx3060-pcie4-ddr4, "
-                     "rtx4090-pcie4-ddr5, rtx3090-pcie4-epyc, or a file that 'spillway probe' wrote; without "
-                     "it, on the profile of the record");
+  command.add_option(
+      "--machine", flags.machine,
+      "replay on another machine's profile: rtx3060-pcie3-ddr4, rtx3060-pcie4-ddr4, "
+      "rtx4090-pcie4-ddr5, rtx3090-pcie4-epyc, 'this' (as 'spillway probe' saved it here), or a "
+      "file that it wrote; without it, on the profile of the record");
   command.add_option("--moe-cache-mib", flags.cache, "another cache size: MiB, a share (25%), experts (64s)");
   command.add_option("--moe-cache-cpu-share", flags.share, "another share: 0 to 1, or auto");
   command.add_option("--moe-cache-policy", flags.policy, "another policy: crf, lru, static, b12191");
   command.add_option("--moe-cache-half-life", flags.half_life, "another half-life, in tokens")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(NumberWithin(0, 1e6));
   command.add_option("--moe-cache-admit", flags.admit, "another admission factor, or auto");
   command.add_option("--moe-promote", flags.promote, "on, off or auto")
       ->check(CLI::IsMember({"on", "off", "auto"}));
   constexpr uint64_t kMostExpertBytes = uint64_t{1} << 40;
-  command.add_option("--expert-bytes", flags.expert_bytes, "replay with experts of this size")
-      ->check(CLI::Range(uint64_t{1}, kMostExpertBytes));
-  command.add_option("--as-model", flags.model,
-                     "replay with the expert and dense sizes of a published model");
+  CLI::Option* bytes =
+      command.add_option("--expert-bytes", flags.expert_bytes, "replay with experts of this size")
+          ->check(CLI::Range(uint64_t{1}, kMostExpertBytes));
+  command
+      .add_option("--as-model", flags.model,
+                  "replay with the expert and dense sizes of a published model: " + model_names())
+      ->excludes(bytes);
   command.add_flag("--json", flags.json, "print JSON");
 }
 
@@ -353,7 +391,7 @@ void add_trace(CLI::App& app, int& exit_code) {
   record_flags->load.add_to(*record_command);
   record_command->callback([record_flags, record_command, &exit_code] {
     const auto result = record(*record_flags, *record_command);
-    exit_code = result ? finish_output() : report(result.error());
+    exit_code = result ? *result : report(result.error());
   });
 
   auto path = std::make_shared<std::string>();

@@ -14,6 +14,7 @@
 #include "cli/terminal.h"
 #include "cli/tune_report.h"
 #include "cli/tuned.h"
+#include "model/describe.h"
 #include "sys/cpu.h"
 #include "tune/engine_lab.h"
 #include "tune/fingerprint.h"
@@ -66,7 +67,7 @@ void TuneFlags::add_to(CLI::App& command) {
       ->capture_default_str()
       ->group(group);
   command.add_option("--minutes", minutes, "most time that it may take, loading aside")
-      ->check(CLI::Range(0.1, 24 * 60.0))
+      ->check(NumberWithin(0.1, 24 * 60.0))
       ->capture_default_str()
       ->group(group);
   command.add_option("--users", users, "conversations that go on at once")
@@ -127,7 +128,8 @@ Result<engine::Options> lab_options(const TuneFlags& flags, const CLI::App& comm
     SW_ASSIGN(const engine::ModelFiles files, engine::open_model_files(options.path));
     SW_ASSIGN(const auto tokenizer,
               load_tokenizer(options.path, files.model.metadata(), limits::kMaxVocabulary));
-    uint64_t most = engine::kDefaultContext;
+    SW_ASSIGN(const model::Description model, model::describe(files.model.metadata(), files.model.tensors()));
+    uint64_t most = std::min(model.trained_context, engine::kDefaultContext);
     for (const tune::Workload& workload : workloads) {
       SW_ASSIGN(const uint64_t needed, workload.context_needed(*tokenizer));
       most = std::max(most, needed);
@@ -152,6 +154,8 @@ Result<void> check_device(const TuneFlags& flags, const engine::Options& options
         "them)",
         opened.reason);
   const auto plan = engine::plan(files, options, opened);
+  if (plan && !plan->memory.fits)
+    return fail(Error::Kind::kNoMemory, "{}: {}", options.path, plan->memory.verdict);
   if (plan && tune::serves_experts(plan->placement)) return {};
   if (flags.max_device_mib == 0) {
     if (!plan) return std::unexpected(plan.error());
@@ -209,9 +213,17 @@ Result<Machine> know_machine(const TuneFlags& flags, engine::Options& options) {
     SW_ASSIGN(const sys::CpuTopology topology, sys::read_cpu_topology());
     threads = sys::choose_threads(topology).threads;
   }
-  SW_ASSIGN(const auto target,
-            tune::MachineTarget::create({.threads = threads, .memory_bytes = options.most_host_bytes / 4},
-                                        std::move(opened.device)));
+  auto created = tune::MachineTarget::create(
+      {.threads = threads, .memory_bytes = options.most_host_bytes / 4}, std::move(opened.device));
+  if (!created && created.error().kind == Error::Kind::kNoMemory) {
+    note(fmt::format(
+        "the machine is not measured first, there is too little memory for it ({}); the time model "
+        "starts from default rates",
+        created.error().message));
+    return machine;
+  }
+  if (!created) return std::unexpected(created.error());
+  const auto target = *std::move(created);
   constexpr double kProbeSeconds = 10;
   SW_ASSIGN(machine.file, measure_machine(*target, std::min(kProbeSeconds, 6 * flags.minutes)));
   if (const std::string path = saved_profile_path(info.id); !path.empty() && flags.keep)
@@ -261,8 +273,11 @@ Result<void> keep(const TuneFlags& flags, const CLI::App& command, const engine:
       .gain = report.gain,
       .conclusion = result.conclusion};
   SW_ASSIGN(const std::string path, tune::save_tuned_profile(profile, tuned_folder()));
-  say(fmt::format("kept in {}: 'spillway run' begins with it from now on (--profile none leaves it out)",
-                  path));
+  say(report.recommended == tune::Settings{}
+          ? fmt::format("kept in {}: 'spillway run' stays with the default, whatever was found before", path)
+          : fmt::format(
+                "kept in {}: 'spillway run' begins with it from now on (--profile none leaves it out)",
+                path));
   return {};
 }
 

@@ -19,6 +19,11 @@ class Table {
     rows_.push_back(std::move(head));
   }
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void remove(size_t column) {
+    for (auto& row : rows_) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
+    std::erase(words_, column);
+    for (size_t& word : words_) word -= word > column;
+  }
   std::string text() const {
     std::vector<size_t> widths(rows_[0].size());
     for (const auto& row : rows_)
@@ -35,7 +40,7 @@ class Table {
   }
 
  private:
-  const std::vector<size_t> words_;
+  std::vector<size_t> words_;
   std::vector<std::vector<std::string>> rows_;
 };
 
@@ -83,14 +88,16 @@ std::string tune_text(const tune::TuneReport& report) {
     size_t predicted = 0;
     for (const report::Row& row : result.rows)
       if (row.label == Label::kMeasured || predicted++ < kPredictedRows) table.add(row_of(row));
+    if (report.model_failed) table.remove(4);
     text += "\nSettings, on prompts that calibration did not see:\n" + table.text();
     if (predicted > kPredictedRows)
       text +=
           fmt::format("  and {} more that were predicted only (--out has all)\n", predicted - kPredictedRows);
   }
   if (!result.terms.empty())
-    text +=
-        "\nWhere the time of a layer goes (predicted: fitted to these runs):\n" + terms_text(result.terms);
+    text += fmt::format("\nWhere the time of a layer goes (predicted: fitted to these runs{}):\n",
+                        report.model_failed ? "; not used, the model failed" : "") +
+            terms_text(result.terms);
   if (!result.notes.empty()) text += "\nNotes:\n";
   for (const std::string& note : result.notes) text += "  - " + note + "\n";
   return text;

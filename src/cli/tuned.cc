@@ -78,7 +78,8 @@ Result<Current> conditions_now(const engine::Options& options, const CLI::App& c
 std::string tuned_folder() {
   namespace fs = std::filesystem;
   const char* config = std::getenv("XDG_CONFIG_HOME");
-  if (config != nullptr && *config != '\0') return fs::path(config) / "spillway/tuned";
+  if (config != nullptr && *config == '/')
+    return fs::path(config) / "spillway/tuned";  // relative ones don't count
   const char* home = std::getenv("HOME");
   return fs::path(home != nullptr ? home : ".") / ".config/spillway/tuned";
 }
@@ -90,8 +91,9 @@ report::Machine machine_of(report::Machine machine, const backend::DeviceInfo& d
 
 std::map<std::string, std::string> placement_flags(const CLI::App& command) {
   std::map<std::string, std::string> flags;
-  for (const char* name : {"-ngl", "-cmoe", "-ncmoe"}) {
-    const CLI::Option* option = command.get_option_no_throw(fmt::format("-{}", name));
+  for (const char* name : {"-ngl", "-cmoe", "-ncmoe", "--host-device-mib"}) {
+    const bool is_long = std::string_view(name).starts_with("--");
+    const CLI::Option* option = command.get_option_no_throw(is_long ? name : fmt::format("-{}", name));
     if (option == nullptr || option->count() == 0) continue;
     flags[name] = option->get_items_expected_max() == 0 ? "" : option->as<std::string>();
   }
@@ -101,7 +103,11 @@ std::map<std::string, std::string> placement_flags(const CLI::App& command) {
 Result<TunedUse> use_tuned(const std::string& choice, const CLI::App& command, engine::Options& options) {
   TunedUse use;
   const bool named = choice != "auto";
-  if (choice == "none" || !may_have_device(options)) return use;
+  if (choice == "none") return use;
+  if (!may_have_device(options)) {
+    if (named) note("--profile has no effect: the CPU runs alone");
+    return use;
+  }
   if (!named && !tune::has_tuned_profiles(tuned_folder())) return use;
   const auto now = conditions_now(options, command);
   if (!now) return named ? Result<TunedUse>(std::unexpected(now.error())) : use;  // the load says it

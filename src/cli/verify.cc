@@ -1,6 +1,7 @@
 #include "cli/verify.h"
 
 #include "base/limits.h"
+#include "cli/arguments.h"
 #include "cli/common.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
@@ -31,19 +32,19 @@ void add_quality_options(CLI::App& command, VerifyFlags& flags) {
           "--max-kl", flags.limits.max_kl,
           "most mean divergence (Kullback-Leibler, nats); all three limits are for other files and KV "
           "types: other settings must give every bit")
-      ->check(CLI::NonNegativeNumber)
+      ->check(NumberWithin(0, 1e6))
       ->capture_default_str()
       ->group(group);
   command
       .add_option("--min-top1", flags.limits.min_top1,
                   "least share of tokens at which both find the same next one likeliest")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(NumberWithin(0.0, 1.0))
       ->capture_default_str()
       ->group(group);
   command
       .add_option("--max-ppl-ratio", flags.limits.max_perplexity_ratio,
                   "most perplexity as a multiple of the reference's")
-      ->check(CLI::PositiveNumber)
+      ->check(NumberWithin(0, 1e6))
       ->capture_default_str()
       ->group(group);
   command.add_option("--out", flags.out, "write a result file, for 'spillway report'")->group(group);

@@ -249,14 +249,17 @@ Result<int> verify_quality(const VerifyFlags& flags, const CLI::App& command) {
   std::vector<std::string> inputs = flags.against;
   inputs.insert(inputs.end(), {flags.load.model, flags.text_file});
   SW_TRY(check_output_file(flags.out, inputs));
+  inputs.push_back(flags.out);
+  SW_TRY(flags.load.check_outputs(inputs));
   SW_ASSIGN(const engine::Options reference, reference_options(flags, command));
   SW_ASSIGN(const std::vector<Alternative> list, alternatives(flags, command));
   SW_ASSIGN(Text text, read_text(flags));
   for (const std::string& path : flags.against) SW_TRY(check_vocabulary(text.tokenizer->vocabulary(), path));
   Verifier verifier(flags, std::move(text));
   if (const auto done = verifier.run_reference(reference); !done) {
-    if (done.error().kind == Error::Kind::kCancelled) return kExitInterrupted;
-    return std::unexpected(done.error());
+    if (done.error().kind != Error::Kind::kCancelled) return std::unexpected(done.error());
+    note("stopped before anything could be compared");
+    return kExitInterrupted;
   }
   for (const Alternative& alternative : list) {
     const auto done = verifier.compare(alternative);

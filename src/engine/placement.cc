@@ -252,8 +252,7 @@ class Placer {
       const double bytes = static_cast<double>(group.expert_bytes) * group.n_used;
       double hits = 1;
       if (i + sizes.resident < moe_.size()) {
-        hits = experts::expected_hit_rate(static_cast<double>(sizes.cache_slots[p]) /
-                                          (static_cast<double>(planned[p]) * group.n_experts));
+        hits = experts::expected_hit_rate(planned[p], group.n_experts, group.n_used, sizes.cache_slots[p]);
         total += profile_.layer_us.value;
       }
       total += us(hits * bytes, profile_.device_gb_s.value) + us((1 - hits) * bytes, miss_rate);

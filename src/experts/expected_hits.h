@@ -4,6 +4,9 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+
+#include "experts/slots.h"
 
 namespace spillway {
 namespace experts {
@@ -24,6 +27,15 @@ inline double expected_hit_rate(double fraction) {
       return a.hits + (b.hits - a.hits) * (fraction - a.fraction) / (b.fraction - a.fraction);
     }
   return 1;
+}
+
+// Of `n_layers` layers of this shape whose cache has `slots`: layers beyond the floors have no part of it
+// (slots.h).
+inline double expected_hit_rate(uint32_t n_layers, uint32_t n_experts, uint32_t n_used, uint32_t slots) {
+  const uint32_t served = plan_floors(n_layers, n_experts, n_used, slots).n_layers;
+  if (served == 0) return 0;
+  return static_cast<double>(served) / n_layers *
+         expected_hit_rate(static_cast<double>(slots) / (static_cast<double>(served) * n_experts));
 }
 
 }  // namespace experts

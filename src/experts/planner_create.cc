@@ -132,6 +132,9 @@ void Planner::write_notes() {
   if (settings_.policy.kind == PolicyKind::kStatic)
     notes_.push_back(fmt::format("Policy static: after {} tokens of a layer its experts stay as they are.",
                                  settings_.policy.static_tokens));
+  if (settings_.policy.half_life != 0 &&
+      (settings_.policy.kind == PolicyKind::kLru || settings_.policy.kind == PolicyKind::kStatic))
+    notes_.push_back("The half-life has no effect: this policy does not count uses that decay.");
   for (GroupId g = 0; g < groups_.size(); ++g) {
     const Group& group = groups_[g];
     const uint32_t n_slots = group.pool.slots().n_slots(), n_layers = group.pool.slots().n_layers();

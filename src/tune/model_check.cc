@@ -78,9 +78,8 @@ Result<ModelCheck> check_time_model(const TimeModel& model, std::span<const Reco
       farthest = off;
       check.worst_term = kNames[part];
       check.words = fmt::format(
-          "with {}, {} took {:.0f} ms where the model says {:.0f} ms: {:.0f} % of the run's {:.0f} ms",
-          record.name, kWords[part], sums.seen[part] / 1000, sums.predicted[part] / 1000, 100 * off,
-          measured / 1000);
+          "with {}, {} took {:.0f} ms of the run's {:.0f} ms where the model says {:.0f} ms", record.name,
+          kWords[part], sums.seen[part] / 1000, measured / 1000, sums.predicted[part] / 1000);
     }
   }
   return check;

@@ -11,9 +11,6 @@
 namespace spillway::tune {
 namespace {
 
-// The operating system and everything else that runs: what a desktop has in use before anything is started.
-constexpr uint64_t kHostReserveBytes = uint64_t{2} << 30;
-
 uint64_t bytes_of(const engine::Program& program, std::initializer_list<backend::WeightId> ids) {
   uint64_t bytes = 0;
   for (const backend::WeightId id : ids)

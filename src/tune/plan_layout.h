@@ -26,6 +26,9 @@ struct PlanUse {
   uint32_t ubatch = 512;    // of a prompt
 };
 
+// The operating system and everything else that runs: what a desktop has in use before anything is started.
+inline constexpr uint64_t kHostReserveBytes = uint64_t{2} << 30;
+
 struct Layout {
   engine::Placement placement;
   // By MoE layer of the model.
@@ -33,7 +36,7 @@ struct Layout {
   std::vector<uint32_t> planner_layer;  // where kPlanned
   // Read for each token: on the device (with the KV cache, half full), of it by the output head; by the CPU.
   uint64_t device_dense_bytes = 0, output_bytes = 0, cpu_dense_bytes = 0;
-  uint64_t host_needed_bytes = 0;
+  uint64_t host_needed_bytes = 0;   // kHostReserveBytes with it
   uint64_t host_missing_bytes = 0;  // 0: it fits
 };
 // kNoMemory: the device cannot hold even what has to lie there.

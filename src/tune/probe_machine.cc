@@ -16,7 +16,7 @@ Result<std::unique_ptr<MachineTarget>> MachineTarget::create(const MachineTarget
                                                              std::unique_ptr<backend::Device> device) {
   static const sys::MonotonicClock kRealClock;
   SW_ASSIGN(const sys::MemoryLimits limits, sys::read_memory_limits());
-  const uint64_t bytes = options.memory_bytes != 0 ? options.memory_bytes
+  const uint64_t bytes = options.memory_bytes != 0 ? std::max(options.memory_bytes, kLeastArenaBytes)
                                                    : std::clamp(limits.available_bytes / 8 >> 21 << 21,
                                                                 kLeastArenaBytes, kArenaBytes);
   std::unique_ptr<MachineTarget> target(new MachineTarget());

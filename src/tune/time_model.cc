@@ -59,6 +59,14 @@ class Fitter {
                        .high = high,
                        .note = std::move(note)});
   }
+  // A value that another one bounds: then it is not a finding of its own, and has no interval.
+  void keep_to(std::string_view name, double bound, const char* why) {
+    for (const auto& [key, quantity] : profile().quantities()) {
+      if (key != name || quantity->value == bound) continue;
+      std::erase_if(fitted_, [&](const report::Term& term) { return term.name == name; });
+      found(name, bound, {}, {}, why);
+    }
+  }
   void found_rate(std::string_view name, const Coefficient& us_per_byte, size_t n, const char* what) {
     const auto rate = [](double per_byte) { return 1.0 / (std::max(per_byte, 1e-12) * kBytesPerUs); };
     found(name, rate(us_per_byte.value), rate(us_per_byte.high), rate(us_per_byte.low),
@@ -278,9 +286,12 @@ class Fitter {
     HardwareProfile& p = profile();
     p.name = "fitted";
     p.source = "records of this machine, over: " + p.source;
-    p.dram_gb_s.value = std::max({p.dram_gb_s.value, p.cpu_gb_s.value, p.link_gb_s.value});
-    p.cpu_contended_gb_s.value = std::min(p.cpu_contended_gb_s.value, p.cpu_gb_s.value);
-    p.link_contended_gb_s.value = std::min(p.link_contended_gb_s.value, p.link_gb_s.value);
+    keep_to("dram_gb_s", std::max({p.dram_gb_s.value, p.cpu_gb_s.value, p.link_gb_s.value}),
+            "at least what the processor or the link was seen to read");
+    keep_to("cpu_contended_gb_s", std::min(p.cpu_contended_gb_s.value, p.cpu_gb_s.value),
+            "at most as fast as the processor alone");
+    keep_to("link_contended_gb_s", std::min(p.link_contended_gb_s.value, p.link_gb_s.value),
+            "at most as fast as the link alone");
     for (const auto& [name, quantity] : p.quantities()) {
       const auto it = std::ranges::find(fitted_, name, &report::Term::name);
       report::Term term = it != fitted_.end() ? *it

@@ -27,7 +27,7 @@ struct Conditions {
   report::Model model;
   report::Machine machine;
   std::string load_mode;                         // in force, as -lm takes it; not auto
-  std::map<std::string, std::string> placement;  // of -ngl, -cmoe, -ncmoe those that were given
+  std::map<std::string, std::string> placement;  // flags of what lies where, those that were given
 };
 
 struct TunedProfile {

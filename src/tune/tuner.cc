@@ -54,6 +54,7 @@ class Tuner {
     conclude();
     SW_TRY(try_load_modes());
     keep_limits();
+    if (lab_.stopped()) note("It was stopped by hand before all was done.");
     return std::move(report_);
   }
 
@@ -372,8 +373,7 @@ class Tuner {
   // Without the limits, a size that is left open would be a larger one.
   void keep_limits() {
     const uint64_t most = facts_.max_cache_bytes;
-    if (!facts_.limited || report_.recommended.cache_bytes || report_.outcome == Outcome::kInterrupted)
-      return;
+    if (!facts_.limited || report_.recommended == Settings{} || report_.recommended.cache_bytes) return;
     report_.recommended.cache_bytes = round_cache_bytes(static_cast<double>(most), most);
     report_.result.conclusion +=
         fmt::format(" Within the limits given, that is {}.", command_text(report_.recommended));

@@ -250,10 +250,11 @@ std::string words_for_check(const ModelCheck& check, bool failed) {
     return run.error() < 0 ? -run.error() : run.error();
   });
   return fmt::format(
-      "The time model failed: it is off by {:.0f} % ({}). The term that failed is {}: {}. Nothing is "
-      "predicted, only "
-      "what was measured is shown.",
-      100 * check.error, worst->name, check.worst_term, check.words);
+      "The time model failed: for the run with {} it says {:.0f} ms, and it took {:.0f} ms ({:+.0f} %). The "
+      "term "
+      "that failed is {}: {}. So no prediction is used, only what was measured.",
+      worst->name, worst->predicted_us / 1000, worst->measured_us / 1000, 100 * worst->error(),
+      check.worst_term, check.words);
 }
 
 std::string words_for_resident() {

@@ -38,6 +38,16 @@ class Terminal:
     def say(self, text):
         os.write(self.fd, text.encode())
 
+    def press(self, key, pattern):
+        """Until it is taken: libedit shows its prompt before it takes over the terminal, and what comes in between is lost."""
+        for _ in range(SECONDS):
+            self.say(key)
+            try:
+                return self.until(pattern, 1)
+            except AssertionError:
+                pass
+        raise AssertionError(f"{key!r} was never taken: {self.text[self.at:][-800:]!r}")
+
     def end(self, seconds=SECONDS):
         """The exit code; a negative number is a signal."""
         stop = time.monotonic() + seconds
@@ -142,8 +152,8 @@ class Chat(Case):
         t.say("still there?\n")
         t.until("generated 3 tokens")
         t.until("> ")
-        t.say("half a line\x03")  # at the prompt: a fresh line
-        t.until("/quit to leave")
+        t.say("half a line")
+        t.press("\x03", "/quit to leave")  # at the prompt: a fresh line
         t.say("/quit\n")
         self.assertEqual(t.end(), 0)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The commands of the program, from outside: what they print, where, and how they end."""
-import json, os, pathlib, resource, shutil, signal, stat, subprocess, unittest
+import json, os, pathlib, resource, shutil, signal, stat, subprocess, time, unittest
 
 import gguf_file as g
 from cli_case import MAKE_MODEL, SECONDS, SPILLWAY, Case, make, model
@@ -234,9 +234,44 @@ class Output(Case):
         self.fails("is read here", "logits", "-m", path, "--tokens", "1,2", "-o", path)
         for flag in ("--stats-json", "--timeline"):
             self.fails("is read here", *run, flag, path)
-        self.fails("name the same file", *run, "--stats-json", "x.json", "--timeline", "x.json")
+        bench = ("bench", "--device", "none", "-m", path, "-p", "4", "-n", "2", "-r", "1")
+        self.fails("is read here", *bench, "--out", path)
+        self.fails("is read here", *bench, "--stats-json", path)
+        self.fails("is read here", "verify", "--device", "none", "-m", make(), "--against", path, "--out", path)
+        self.fails("is read here", "plan", "-m", path, "--machine", "rtx4090-pcie4-ddr5", "--out", path)
+        self.fails("is read here", "tune", "--device", "host", "-cmoe", "-m", path, "--out", path)
+        self.fails("no regular file", *bench, "--out", "/dev/full")
+        text = self.new_path(".jsonl")
+        pathlib.Path(text).write_text('{"messages": [{"role": "user", "content": "hi"}]}')
+        self.fails("is read here", *bench[:5], "-r", "1", "--workload", text, "--out", text)
+        self.fails("is read or written already", *run[:4], "-n", "1", "-f", text, "--stats-json", text)
+        self.assertTrue(pathlib.Path(text).read_text().startswith('{"messages"'))
+        self.fails("name the same file", *run, "--stats-json", "x.json", "--timeline", "./x.json")
         self.fails("there is no folder '/nowhere'", *run, "--stats-json", "/nowhere/x.json")
         self.assertEqual(pathlib.Path(path).read_bytes(), before)
+
+    def test_a_stopped_record_is_kept(self):
+        out = self.new_path(".trace")
+        for stop, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            process = subprocess.Popen([SPILLWAY, "trace", "record", "-m", make("--context 100000"), "--device", "host", "-cmoe", "-n", "90000",
+                                        "-f", "-", "-o", out], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            process.stdin.write(b"the weir " * 20000)
+            process.stdin.close()
+            process.stdin = None
+            partial = pathlib.Path(out + ".partial")
+            while not partial.exists() or partial.stat().st_size < 20000:
+                self.assertIsNone(process.poll())
+                time.sleep(0.05)
+            process.send_signal(stop)
+            shown = process.communicate(timeout=SECONDS)[0]
+            self.assertEqual(process.returncode, code)
+            self.assertIn(b"then it was stopped", shown)
+            self.works("trace", "replay", out)
+
+    def test_no_number_is_a_usage_error(self):
+        for arguments in (["probe", "--seconds", "nan"], ["tune", "-m", make(), "--minutes", "nan"],
+                          ["verify", "-m", make(), "--max-kl", "nan"]):
+            self.fails("is no number from", *arguments, code=2)
 
     def test_a_model_cut_short_while_it_is_mapped(self):
         path = self.new_path()

@@ -48,7 +48,7 @@ class Probe(Case):
             self.assertIn(words, said)
             self.assertNotIn("hardware profile: ", said)
         path.write_text("damaged")
-        self.assertNotIn("hardware profile", self.works(*run).err)
+        self.assertIn("host.json: not a hardware profile", self.works(*run).err)
 
     def test_a_replay_on_it(self):
         profile, trace = self.new_path(".json"), self.new_path(".trace")
