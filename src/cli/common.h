@@ -28,6 +28,7 @@ void add_devices(CLI::App& app, int& exit_code);
 void add_probe(CLI::App& app, int& exit_code);
 void add_verify(CLI::App& app, int& exit_code);
 void add_tune(CLI::App& app, int& exit_code);
+void add_profiles(CLI::App& app, int& exit_code);
 void add_trace(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);

@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   add_trace(app, exit_code);
   add_plan(app, exit_code);
   add_tune(app, exit_code);
+  add_profiles(app, exit_code);
   add_report(app, exit_code);
 
   std::vector<std::string> arguments = rewrite_arguments(argc, argv);

@@ -143,6 +143,7 @@ void print_plan(const tune::MachinePlan& plan) {
              format_bytes(plan.machine.device_bytes), format_bytes(plan.machine.host_bytes),
              label_name(plan.machine.profile.link_gb_s.label));
   print_placement(plan);
+  for (const std::string& doubt : plan.machine.notes) fmt::print("  rates       {}\n", printable(doubt));
   if (!plan.estimate) {
     fmt::print(
         "  does not fit: {} of host memory are missing (the need includes {} for the system and other "
@@ -230,6 +231,8 @@ std::vector<std::string> notes_of(const PlanFlags& flags, const std::vector<tune
     notes.push_back(fmt::format("{}: {} of device memory, {} of host memory.", plan.name,
                                 format_bytes(plan.machine.device_bytes),
                                 format_bytes(plan.machine.host_bytes)));
+    for (const std::string& doubt : plan.machine.notes)
+      notes.push_back(fmt::format("{}, when it was measured: {}", plan.name, doubt));
     if (!plan.estimate)
       notes.push_back(fmt::format("{}: the model does not fit; {} of host memory are missing.", plan.name,
                                   format_bytes(plan.layout.host_missing_bytes)));

@@ -120,7 +120,7 @@ report::Resources resources_of(const PlanModel& model, const Layout& layout, con
 
 Result<Estimate> estimate(const PlanModel& model, const Layout& layout, const PlanMachine& machine,
                           const RoutesByRepetition& routes, const std::function<bool()>& go_on) {
-  const double part = rate_uncertainty(machine.profile);
+  const double part = machine.uncertainty;
   const auto speed = [&](Repetition repetition, double rates) -> Result<Speed> {
     if (!go_on()) return fail(Error::Kind::kCancelled, "stopped");
     return estimate_speed(model, layout, with_rates(machine, rates), routes[static_cast<size_t>(repetition)]);

@@ -30,19 +30,27 @@ Result<PlanMachine> known_plan_machine(std::string_view name) {
   SW_ASSIGN(experts::HardwareProfile profile, experts::find_machine(name));
   for (const Memories& memories : kMemories)
     if (memories.name == name)
-      return PlanMachine{std::move(profile), memories.device_gib * kGiB, memories.host_gib * kGiB};
-  return PlanMachine{std::move(profile), 0, 0};
+      return PlanMachine{.profile = std::move(profile),
+                         .device_bytes = memories.device_gib * kGiB,
+                         .host_bytes = memories.host_gib * kGiB};
+  return PlanMachine{.profile = std::move(profile)};
 }
 
 PlanMachine plan_machine_of(const ProfileFile& file) {
-  return {file.profile, file.machine.device_bytes, file.machine.memory_bytes};
-}
-
-double rate_uncertainty(const experts::HardwareProfile& profile) {
-  const bool measured = profile.device_gb_s.label == Label::kMeasured &&
-                        profile.cpu_gb_s.label == Label::kMeasured &&
-                        profile.link_gb_s.label == Label::kMeasured;
-  return measured ? 0.05 : 0.15;
+  PlanMachine machine{.profile = file.profile,
+                      .device_bytes = file.machine.device_bytes,
+                      .host_bytes = file.machine.memory_bytes,
+                      .notes = file.notes};
+  const experts::HardwareProfile& p = file.profile;
+  if (p.device_gb_s.label != Label::kMeasured || p.cpu_gb_s.label != Label::kMeasured ||
+      p.link_gb_s.label != Label::kMeasured)
+    return machine;
+  constexpr double kLeast = 0.05, kMost = 0.5;
+  machine.uncertainty = kLeast;
+  for (const char* rate : {"device_gb_s", "dram_gb_s", "cpu_gb_s", "link_gb_s"})
+    if (const auto spread = file.spreads.find(rate); spread != file.spreads.end())
+      machine.uncertainty = std::clamp(spread->second.relative_spread() / 2, machine.uncertainty, kMost);
+  return machine;
 }
 
 PlanMachine with_rates(PlanMachine machine, double rates) {

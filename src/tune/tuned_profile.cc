@@ -156,25 +156,33 @@ bool has_tuned_profiles(const std::string& folder) {
   return false;
 }
 
-ProfileSearch find_tuned_profile(const std::string& folder, const std::string& model_path,
-                                 const Conditions& now) {
-  ProfileSearch search;
+std::vector<KeptProfile> read_tuned_profiles(const std::string& folder) {
   std::error_code error;
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder, error))
     if (entry.path().extension() == ".json") files.push_back(entry.path());
   std::ranges::sort(files);  // the order of a folder is nobody's
+  std::vector<KeptProfile> kept;
   for (const fs::path& file : files) {
     const auto text = read_file(file);
-    auto profile = text ? parse_tuned_profile(*text) : Result<TunedProfile>(std::unexpected(text.error()));
-    if (!profile) {
+    kept.push_back({file.string(),
+                    text ? parse_tuned_profile(*text) : Result<TunedProfile>(std::unexpected(text.error()))});
+  }
+  return kept;
+}
+
+ProfileSearch find_tuned_profile(const std::string& folder, const std::string& model_path,
+                                 const Conditions& now) {
+  ProfileSearch search;
+  for (KeptProfile& kept : read_tuned_profiles(folder)) {
+    if (!kept.profile) {
       search.unreadable.push_back(
-          fmt::format("'{}' is passed over: {}", file.string(), profile.error().message));
+          fmt::format("'{}' is passed over: {}", kept.file, kept.profile.error().message));
       continue;
     }
-    const bool same = profile->made_for.model.content == now.model.content;
-    if (!same && profile->model_path != model_path) continue;
-    FoundProfile found{file.string(), *std::move(profile), {}};
+    const bool same = kept.profile->made_for.model.content == now.model.content;
+    if (!same && kept.profile->model_path != model_path) continue;
+    FoundProfile found{std::move(kept.file), *std::move(kept.profile), {}};
     found.stale = stale_because(found.profile.made_for, now);
     // One that holds, else the one with the least that changed.
     if (!search.found || found.stale.size() < search.found->stale.size()) search.found = std::move(found);

@@ -51,6 +51,13 @@ std::vector<std::string> stale_because(const Conditions& was, const Conditions& 
 // One file for each model path and device, which replaces the one before. Returns its path.
 Result<std::string> save_tuned_profile(const TunedProfile& profile, const std::string& folder);
 
+// All that lie in a folder, by name.
+struct KeptProfile {
+  std::string file;
+  Result<TunedProfile> profile;
+};
+std::vector<KeptProfile> read_tuned_profiles(const std::string& folder);
+
 // Of the profiles in a folder: one that holds, or else the one made for this path or this content, with why
 // it does not hold. Nothing where there is none. Files that can't be read are passed over and named.
 struct FoundProfile {

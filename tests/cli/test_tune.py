@@ -55,6 +55,10 @@ class Tune(Case):
         profile = json.loads(file.read_text())
         profile["flags"] = {"--moe-cache-mib": "0.0625", "--moe-cache-cpu-share": "0.5"}  # whatever it found
         file.write_text(json.dumps(profile))
+        listed = json.loads(self.works("profiles", "--json", env=self.env).out)["tuned"]
+        self.assertEqual([(one["file"], one["model_there"], one["flags"]) for one in listed],
+                         [(str(file), True, profile["flags"])])
+        self.assertIn("--moe-cache-mib 0.0625", self.works("profiles", env=self.env).out)
 
         def run(*flags, model=make(MODEL)):
             stats = self.new_path(".json")
