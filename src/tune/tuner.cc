@@ -155,7 +155,7 @@ class Tuner {
     report_.result.terms = model_.terms;
     SW_ASSIGN(const ModelCheck check, check_time_model(model_, records));
     report_.model_error = check.error;
-    report_.model_failed = check.error > kMostModelError;
+    report_.model_failed = check.error > kMostModelError && !options_.use_failed_model;
     note(words_for_check(check, report_.model_failed));
     return {};
   }

@@ -20,6 +20,8 @@ namespace spillway::tune {
 struct TuneOptions {
   Goal goal = Goal::kDecode;
   double seconds = 600;  // of the lab's clock, from the call on
+  // Go on with a model that failed: to see how wrong it is, never to recommend anything.
+  bool use_failed_model = false;
 };
 
 struct TuneProgress {

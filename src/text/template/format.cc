@@ -69,10 +69,10 @@ std::string grouped(const std::string& digits, char separator, size_t every) {
 std::string magnitude(Int value, unsigned base, bool upper) {
   unsigned __int128 rest =
       value < 0 ? -static_cast<unsigned __int128>(value) : static_cast<unsigned __int128>(value);
+  const std::string_view digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
   std::string out;
   do {
-    out.insert(out.begin(),
-               (upper ? "0123456789ABCDEF" : "0123456789abcdef")[static_cast<size_t>(rest % base)]);
+    out.insert(out.begin(), digits[static_cast<size_t>(rest % base)]);
     rest /= base;
   } while (rest > 0);
   return out;
