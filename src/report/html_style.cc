@@ -93,6 +93,10 @@ svg text.on-part { fill: var(--on-part); font-size: 11px; font-weight: 600; poin
   main { padding: 20px 12px 48px; }
   h1 { font-size: 24px; }
   figure { margin-left: -12px; margin-right: -12px; padding: 12px; border-left: 0; border-right: 0; border-radius: 0; }
+  /* Two columns fit: texts wrap within them rather than being cut off at the side. */
+  tbody th { min-width: 6em; }
+  td.text { min-width: 4em; }
+  td.long { min-width: 12em; overflow-wrap: anywhere; }
   .wide { display: none; }
   .narrow { display: block; }
 }

@@ -20,11 +20,8 @@ struct Writer {
     out += "\n";
   }
   void operator()(const Table& table) {
+    if (table.rows.empty()) return;  // of a chart whose numbers stand in another table
     if (!table.title.empty()) out += fmt::format("**{}**\n\n", markdown_escaped(table.title));
-    if (table.rows.empty()) {
-      out += "(empty)\n\n";
-      return;
-    }
     std::string ruler = "|";
     out += "|";
     for (const Column& column : table.columns) {

@@ -9,6 +9,7 @@
 #include "report/page_data.h"
 #include "report/page_tables.h"
 #include "report/statistics.h"
+#include "report/summary.h"
 #include "report/words.h"
 
 namespace spillway::report {
@@ -35,33 +36,6 @@ void add(std::vector<Block>& blocks, Table table) {
   if (!table.rows.empty()) blocks.emplace_back(std::move(table));
 }
 
-// Sentences about a machine that was not quiet.
-std::vector<Block> load_warnings(const ResultFile& result) {
-  std::vector<Block> blocks;
-  const size_t n = result.runs.size();
-  size_t busy = 0, throttled = 0, cut = 0;
-  double most = 0;
-  for (const Run& run : result.runs) {
-    busy += was_busy(run), throttled += was_throttled(run), cut += !run.cut_short.empty();
-    most = std::max(most, run.load.other_cpu);
-  }
-  const auto warn = [&](std::string text) {
-    blocks.emplace_back(Paragraph{std::move(text), Paragraph::Kind::kWarning});
-  };
-  if (busy > 0)
-    warn(fmt::format(
-        "The machine was busy: during {} of {} runs other processes used more than a quarter of a "
-        "core, at most {} cores. Differences of a few per cent may be theirs.",
-        busy, n, short_number(most)));
-  if (throttled > 0)
-    warn(fmt::format(
-        "The machine was throttled: during {} of {} runs a CPU quota kept this process from running.",
-        throttled, n));
-  if (cut > 0)
-    warn(fmt::format("{} of {} runs were cut short; what they measured until then is shown.", cut, n));
-  return blocks;
-}
-
 // Drift and two modes, setting by setting.
 std::vector<std::string> speed_remarks(const ResultFile& result) {
   std::vector<std::string> remarks;
@@ -86,17 +60,16 @@ std::vector<Block> slower_blocks(const ResultFile& result) {
   std::vector<Block> blocks;
   if (result.rows.size() < 2) return blocks;
   Table table = table_of_slower(result);
-  if (!table.rows.empty()) {
+  if (table.rows.empty())
+    blocks.emplace_back(
+        Paragraph{fmt::format("Nothing came out slower than '{}', the first row{}.", row_name(result.rows[0]),
+                              result.rows[0].machine.empty() ? "" : " of its machine")});
+  else
     blocks.emplace_back(std::move(table));
-    return blocks;
-  }
-  const auto unclear = std::ranges::count(result.rows, "not resolved", &Row::verdict);
-  blocks.emplace_back(Paragraph{fmt::format(
-      "Nothing came out slower than '{}', the first row{}.{}", row_name(result.rows[0]),
-      result.rows[0].machine.empty() ? "" : " of its machine",
-      unclear > 0
-          ? fmt::format(" For {} of {} rows the runs could not tell.", unclear, result.rows.size() - 1)
-          : "")});
+  if (const auto unclear = std::ranges::count(result.rows, "not resolved", &Row::verdict); unclear > 0)
+    blocks.emplace_back(
+        Paragraph{fmt::format("For {} of {} rows the runs could not tell whether they are slower.", unclear,
+                              result.rows.size() - 1)});
   return blocks;
 }
 
@@ -105,14 +78,17 @@ void add_result(Page& page, const ResultFile& result, uint32_t level) {
   std::vector<Block> found;
   if (!result.conclusion.empty())
     found.emplace_back(Paragraph{result.conclusion, Paragraph::Kind::kConclusion});
-  for (Block& warning : load_warnings(result)) found.push_back(std::move(warning));
   List notes{result.notes};
   std::erase(notes.items, "");
+  for (std::string& warning : disturbances(result)) {
+    std::erase(notes.items, warning);
+    found.emplace_back(Paragraph{std::move(warning), Paragraph::Kind::kWarning});
+  }
   if (!notes.items.empty()) found.emplace_back(std::move(notes));
   writer.section("What was found", std::move(found));
 
   std::vector<Block> speed;
-  add(speed, speed_of_settings(result));
+  for (MaybeFigure& figure : settings_by_goal(result)) add(speed, std::move(figure));
   const std::vector<const Row*> leading = leading_rows(result);
   add(speed, table_of_rows("What each setting comes to", leading));
   // The rows of a plan differ in the machine and not only in the cache: no curve joins them.
@@ -164,55 +140,7 @@ std::string model_name(const ResultFile& result) {
   return !result.model.name.empty() ? result.model.name : result.model.file;
 }
 
-// What both say and say differently.
-void compare(std::vector<std::string>& all, const char* what, const std::string& here,
-             const std::string& other) {
-  if (here != other)
-    all.push_back(fmt::format("{} {}, not {}", what, other.empty() ? "not known" : other,
-                              here.empty() ? "not known" : here));
-}
-
 }  // namespace
-
-std::vector<std::string> differences(const ResultFile& here, const ResultFile& other) {
-  std::vector<std::string> all;
-  const auto build = [](const Build& b) {
-    return b == Build{} ? "" : fmt::format("{}, {}, {}", b.version, b.compiler, b.type);
-  };
-  compare(all, "build", build(here.build), build(other.build));
-  // The content decides where both know it: files get renamed.
-  if (here.model.content.empty() || here.model.content != other.model.content) {
-    const auto model = [](const ResultFile& result) {
-      const Model& m = result.model;
-      return m == Model{} ? ""
-                          : fmt::format("{} ({} bytes, content {})", model_name(result), m.bytes, m.content);
-    };
-    compare(all, "model", model(here), model(other));
-  }
-  const Machine &a = here.machine, &b = other.machine;
-  const auto cpu = [](const Machine& m) {
-    return m.cpu.empty() ? "" : fmt::format("{}, {} cores", m.cpu, m.cores);
-  };
-  compare(all, "processor", cpu(a), cpu(b));
-  // What a process may use changes a little from start to start.
-  const double memory_a = static_cast<double>(a.memory_bytes), memory_b = static_cast<double>(b.memory_bytes);
-  if (std::abs(memory_a - memory_b) > 0.05 * std::max(memory_a, memory_b))
-    compare(all, "memory", bytes_text(memory_a), bytes_text(memory_b));
-  const auto device = [](const Machine& m) {
-    return m.device.empty() ? ""
-                            : fmt::format("{} {} ({})", m.device, m.driver,
-                                          bytes_text(static_cast<double>(m.device_bytes)));
-  };
-  compare(all, "device", device(a), device(b));
-  compare(all, "system", a.system, b.system);
-  const auto workload = [](const Workload& w) {
-    return w == Workload{}
-               ? ""
-               : fmt::format("{} ({}, {} requests, {} users)", w.name, w.content, w.requests, w.users);
-  };
-  compare(all, "workload", workload(here.workload), workload(other.workload));
-  return all;
-}
 
 Page make_page(std::span<const NamedResult> results) {
   const ResultFile& first = results[0].result;

@@ -68,8 +68,11 @@ struct NamedResult {
 // workload of the first says so wherever its numbers stand. Requires: at least one.
 Page make_page(std::span<const NamedResult> results);
 
-// In what they differ, a sentence each: "another model: 'a' (ab12), here 'b' (cd34)". Empty: numbers of one
-// may stand for the other.
+// In what `other` differs from `here`: "model b (content cd34), not a (content ab12)"; "another kind of
+// result (plan)". What one of them does not know is no difference. Empty: numbers of one may stand for the
+// other, as far as both know.
 std::vector<std::string> differences(const ResultFile& here, const ResultFile& other);
+// Of what that is compared, what one of them does not know: "the model's content".
+std::vector<std::string> not_known(const ResultFile& here, const ResultFile& other);
 
 }  // namespace spillway::report

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "report/page_data.h"
 #include "report/words.h"
 
 namespace spillway::report {
@@ -18,7 +19,7 @@ constexpr size_t kMostGroups = 8;
 
 constexpr double kGiB = 1 << 30, kMiB = 1 << 20;
 
-bool is_speed(double value) { return std::isfinite(value) && value > 0 && value <= kMostDrawn; }
+bool is_drawn(double value) { return std::isfinite(value) && value > 0 && value <= kMostDrawn; }
 
 Marker marker_of(Label label) { return label == Label::kMeasured ? Marker::kFilled : Marker::kHollow; }
 
@@ -53,10 +54,16 @@ void add_key(std::vector<Dots::Key>& keys, Label label) {
   if (std::ranges::none_of(keys, [&](const Dots::Key& k) { return k.name == key.name; })) keys.push_back(key);
 }
 
-void add_entry(Dots& dots, const Row& row, const std::string& name) {
+// "measured: 12.3 ms"
+std::string time_words(const Row& row, double ms) {
+  return fmt::format("{}, {}: {} ms", row_name(row), label_name(row.label), number_text(ms));
+}
+
+void add_entry(Dots& dots, const Row& row, const std::string& name, Measure measure) {
   Dots::Entry entry{name, {}};
   // What was measured comes last, and lies on top.
-  if (row.predicted_tok_s && is_speed(*row.predicted_tok_s)) {
+  const bool is_decode = measure == Measure::kDecode;
+  if (is_decode && row.predicted_tok_s && is_drawn(*row.predicted_tok_s)) {
     entry.marks.push_back({.value = *row.predicted_tok_s,
                            .marker = marker_of(Label::kPredicted),
                            .colour = label_colour(Label::kPredicted),
@@ -64,9 +71,10 @@ void add_entry(Dots& dots, const Row& row, const std::string& name) {
                                                 row_name(row), number_text(*row.predicted_tok_s))});
     add_key(dots.keys, Label::kPredicted);
   }
-  if (is_speed(row.decode_tok_s)) {
-    entry.marks.push_back({row.decode_tok_s, row.decode_low, row.decode_high, marker_of(row.label),
-                           label_colour(row.label), speed_words(row)});
+  if (const auto value = value_of(row, measure); value && is_drawn(*value)) {
+    entry.marks.push_back({*value, is_decode ? row.decode_low : std::nullopt,
+                           is_decode ? row.decode_high : std::nullopt, marker_of(row.label),
+                           label_colour(row.label), is_decode ? speed_words(row) : time_words(row, *value)});
     add_key(dots.keys, row.label);
   }
   if (!entry.marks.empty()) dots.entries.push_back(std::move(entry));
@@ -83,7 +91,7 @@ struct Group {
 std::vector<Group> group_rows(const ResultFile& result, auto&& name_of) {
   std::vector<Group> groups;
   for (const Row& row : result.rows) {
-    if (!is_speed(row.decode_tok_s)) continue;
+    if (!is_drawn(row.decode_tok_s)) continue;
     const std::string name = name_of(row);
     auto found = std::ranges::find(groups, name, &Group::name);
     if (found == groups.end()) {
@@ -113,7 +121,7 @@ void add_series(Plot& plot, Table& numbers, const Group& group, uint32_t colour,
             {x_of(*row), row->decode_tok_s, row->decode_low, row->decode_high, speed_words(*row)});
         numbers.rows.push_back({group.name, x_text(*row), std::string(label_name(label)),
                                 interval_text(row->decode_tok_s, row->decode_low, row->decode_high)});
-      } else if (label == Label::kPredicted && row->predicted_tok_s && is_speed(*row->predicted_tok_s)) {
+      } else if (label == Label::kPredicted && row->predicted_tok_s && is_drawn(*row->predicted_tok_s)) {
         series.points.push_back({.x = x_of(*row),
                                  .y = *row->predicted_tok_s,
                                  .words = fmt::format("{}, predicted: {} tok/s", row_name(*row),
@@ -141,16 +149,32 @@ constexpr const char* kApart =
     "a "
     "band are estimated.";
 
-}  // namespace
-
-MaybeFigure speed_of_settings(const ResultFile& result) {
-  Dots dots{.title = "Decode speed of each setting", .description = kWhiskers, .unit = "tokens per second"};
+MaybeFigure settings_by(const ResultFile& result, Measure measure, bool is_goal) {
+  constexpr const char* kTitles[] = {"Decode speed of each setting",
+                                     "Time to the first token of each setting",
+                                     "Time between tokens of each setting, 95th percentile"};
+  const bool is_time = measure != Measure::kDecode;
+  Dots dots{.title = kTitles[static_cast<size_t>(measure)],
+            .description = is_time ? "Shorter is better." : kWhiskers,
+            .unit = is_time ? "milliseconds" : "tokens per second"};
+  if (is_goal) dots.description.insert(0, "This is what the settings were chosen by. ");
   const std::vector<const Row*> rows = leading_rows(result);
   for (const Row* row : rows)
-    if (dots.entries.size() < kMostEntries) add_entry(dots, *row, row_name(*row));
+    if (dots.entries.size() < kMostEntries) add_entry(dots, *row, row_name(*row), measure);
   if (dots.entries.empty()) return {};
   dots.description += left_out(dots.entries.size(), rows.size(), "rows");
   return Figure{std::move(dots), {}};
+}
+
+}  // namespace
+
+std::vector<MaybeFigure> settings_by_goal(const ResultFile& result) {
+  std::vector<MaybeFigure> figures;
+  const std::vector<Measure> measures = measures_of(result.goal);
+  for (const Measure measure : measures)
+    figures.push_back(settings_by(result, measure,
+                                  measure == measures[0] && !result.goal.empty() && result.goal != "mixed"));
+  return figures;
 }
 
 MaybeFigure speed_of_results(std::span<const NamedResult> results) {
@@ -164,7 +188,7 @@ MaybeFigure speed_of_results(std::span<const NamedResult> results) {
     n_rows += rows.size();
     for (const Row* row : rows)
       if (dots.entries.size() < kMostEntries)
-        add_entry(dots, *row, fmt::format("{}{}: {}", i + 1, apart, row_name(*row)));
+        add_entry(dots, *row, fmt::format("{}{}: {}", i + 1, apart, row_name(*row)), Measure::kDecode);
   }
   if (dots.entries.empty()) return {};
   dots.description += left_out(dots.entries.size(), n_rows, "rows");
@@ -174,7 +198,7 @@ MaybeFigure speed_of_results(std::span<const NamedResult> results) {
 MaybeFigure speed_over_cache(const ResultFile& result) {
   double least = INFINITY, most = -INFINITY;
   for (const Row& row : result.rows)
-    if (is_speed(row.decode_tok_s) && std::isfinite(row.cache_bytes))
+    if (is_drawn(row.decode_tok_s) && std::isfinite(row.cache_bytes))
       least = std::min(least, row.cache_bytes), most = std::max(most, row.cache_bytes);
   if (!(least < most)) return {};
   const double unit = most >= kGiB ? kGiB : kMiB;
@@ -200,7 +224,7 @@ MaybeFigure speed_over_share(const ResultFile& result) {
   std::vector<double> shares;
   bool has_auto = false;
   for (const Row& row : result.rows) {
-    if (!is_speed(row.decode_tok_s)) continue;
+    if (!is_drawn(row.decode_tok_s)) continue;
     if (const auto share = share_number(row.share)) shares.push_back(*share);
     has_auto |= row.share == "auto";
   }

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "report/page.h"
 #include "report/page_data.h"
@@ -12,7 +13,8 @@ namespace spillway::report {
 
 using MaybeFigure = std::optional<Figure>;
 
-MaybeFigure speed_of_settings(const ResultFile& result);
+// A chart of each setting for each measure of the goal.
+std::vector<MaybeFigure> settings_by_goal(const ResultFile& result);
 // Several results in one chart, in their order, each with its number before its names.
 MaybeFigure speed_of_results(std::span<const NamedResult> results);
 MaybeFigure speed_over_cache(const ResultFile& result);

@@ -40,7 +40,9 @@ double decode_tok_s(const Run& run) {
   return seconds > 0 ? tokens / seconds : 0;
 }
 
-bool was_busy(const Run& run) { return run.load.other_cpu > kBusyCores; }
+bool was_busy(const Run& run) {
+  return run.load.other_cpu > kBusyCores && run.seconds >= kShortestLoadSeconds;
+}
 bool was_throttled(const Run& run) { return run.load.throttled_s > kThrottledShare * run.seconds; }
 
 std::vector<bool> outlier_runs(const ResultFile& result) {
@@ -78,19 +80,69 @@ std::vector<const Row*> leading_rows(const ResultFile& result) {
   return all.size() > kMany && !measured.empty() ? measured : all;
 }
 
+const char* measure_name(Measure measure) {
+  switch (measure) {
+    case Measure::kTtft:
+      return "TTFT, ms";
+    case Measure::kP95:
+      return "ITL p95, ms";
+    case Measure::kDecode:
+      break;
+  }
+  return "Decode, tok/s";
+}
+
+std::optional<double> value_of(const Row& row, Measure measure) {
+  std::optional<double> value = row.decode_tok_s;
+  if (measure == Measure::kTtft) value = row.ttft_s ? std::optional(1000 * *row.ttft_s) : std::nullopt;
+  if (measure == Measure::kP95) value = row.p95_itl_ms;
+  return value && *value > 0 ? value : std::nullopt;
+}
+
+std::vector<Measure> measures_of(const std::string& goal) {
+  if (goal == "ttft") return {Measure::kTtft, Measure::kDecode};
+  if (goal == "p95") return {Measure::kP95, Measure::kDecode};
+  if (goal == "mixed") return {Measure::kDecode, Measure::kTtft, Measure::kP95};
+  return {Measure::kDecode};
+}
+
+namespace {
+
+// How many times as fast; 1 where one of them does not know.
+double speed_ratio(const Row& row, const Row& first, Measure measure) {
+  const auto a = value_of(first, measure), b = value_of(row, measure);
+  if (!a || !b) return 1;
+  return measure == Measure::kDecode ? *b / *a : *a / *b;
+}
+
+// `judged`: the verdict is about this measure.
+std::optional<SlowerRow::How> how_slower(const Row& row, const Row& first, double ratio, bool judged) {
+  using How = SlowerRow::How;
+  // A difference below 3 % is none for people (report/statistics.h, kMargin).
+  if (row.label != first.label || !(ratio < 1 - kMargin)) return {};
+  if (row.verdict.empty()) return How::kNumbers;
+  if (!judged) return How::kOtherGoal;
+  return row.verdict == "not resolved" ? std::optional(How::kNotResolved) : std::nullopt;
+}
+
+}  // namespace
+
 std::vector<SlowerRow> slower_rows(const ResultFile& result) {
   std::vector<SlowerRow> slower;
+  const std::vector<Measure> measures = measures_of(result.goal);
   for (size_t i = 0; i < result.rows.size(); ++i) {
     const Row& row = result.rows[i];
     size_t first = 0;
     while (result.rows[first].machine != row.machine) ++first;
-    const double ratio = result.rows[first].decode_tok_s > 0 && row.decode_tok_s > 0
-                             ? row.decode_tok_s / result.rows[first].decode_tok_s
-                             : 1;
-    const bool judged = row.verdict == "slower";
-    // A difference below 3 % is none for people (report/statistics.h, kMargin).
-    if (judged || (row.verdict.empty() && row.label == result.rows[first].label && ratio < 1 - kMargin))
-      slower.push_back({i, first, ratio, judged});
+    for (const Measure measure : measures) {
+      SlowerRow found{i, first, measure, speed_ratio(row, result.rows[first], measure)};
+      std::optional<SlowerRow::How> how =
+          how_slower(row, result.rows[first], found.ratio, measure == measures[0] && result.goal != "mixed");
+      if (row.verdict == "slower" && measure == measures[0]) how = SlowerRow::How::kCompared;
+      if (!how) continue;
+      found.how = *how;
+      slower.push_back(found);
+    }
   }
   return slower;
 }

@@ -1,6 +1,7 @@
 // What a page draws, worked out of a result once.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,13 +42,29 @@ std::string share_name(const Row& row);  // "share 0.5", "share auto"
 // grids have hundreds of rows, which curves and a closed table show.
 std::vector<const Row*> leading_rows(const ResultFile& result);
 
-// Rows that were, or came out, slower than the first row of the same machine. What has no verdict is compared
-// with what has the same label only.
+// What settings are held against each other by.
+enum class Measure : uint8_t { kDecode, kTtft, kP95 };
+// "Decode, tok/s", "TTFT, ms", "ITL p95, ms"
+const char* measure_name(Measure measure);
+// In the unit of that name; nothing where it is not known.
+std::optional<double> value_of(const Row& row, Measure measure);
+// What a page shows of a goal, that which its verdicts are about first.
+std::vector<Measure> measures_of(const std::string& goal);
+
+// Rows that were, or came out, slower than the first row of the same machine, by the goal's measure or in
+// decode speed. What has no verdict is compared with what has the same label only.
 struct SlowerRow {
+  enum class How : uint8_t {
+    kCompared,     // the verdict says so
+    kNotResolved,  // its number is worse by more than 3 %, the verdict is open
+    kOtherGoal,    // its number is worse, the verdict is about something else
+    kNumbers,      // its number is worse, nothing was compared
+  };
   size_t row = 0;
   size_t than = 0;
-  double ratio = 1;     // of decode speeds
-  bool judged = false;  // by a verdict; else only its number is lower, by more than 3 %
+  Measure measure = Measure::kDecode;
+  double ratio = 1;  // of speeds
+  How how = How::kNumbers;
 };
 std::vector<SlowerRow> slower_rows(const ResultFile& result);
 

@@ -14,6 +14,10 @@ constexpr size_t kMostSettings = 6;       // that can be told apart as lines
 constexpr size_t kMarkersOfCurve = 12;    // enough to tell it by its markers
 constexpr size_t kMostCurvePoints = 150;  // finer than a pixel in ten
 
+std::string tokens_text(double n) {
+  return n >= 0 && n < kMostDrawn ? count_text(static_cast<uint64_t>(n)) : number_text(n);
+}
+
 std::string more_settings(size_t n) {
   return n > kMostSettings
              ? fmt::format(" The first {} of {} settings are drawn; the table has all.", kMostSettings, n)
@@ -62,7 +66,7 @@ std::vector<Point> hit_rates(const ResultFile& result, uint32_t setting, bool wa
       points.push_back({.x = sum.tokens,
                         .y = 100 * sum.hits / sum.uses,
                         .words = fmt::format("{} hits after {} tokens", percent_text(sum.hits / sum.uses),
-                                             number_text(sum.tokens))});
+                                             tokens_text(sum.tokens))});
   }
   return points;
 }
@@ -76,7 +80,7 @@ MaybeFigure latencies(std::span<const SettingSummary> settings) {
                 "median, 95 %, 99 % and the longest; nothing is left out.",
             .x = {.title = "milliseconds", .from_zero = false},
             .y = {.title = "% of tokens", .high = 100}};
-  Table numbers{"Time between tokens, milliseconds; time to the first token, seconds (measured)",
+  Table numbers{"Time between tokens, and to the first token (TTFT), milliseconds (measured)",
                 {{"Setting"},
                  {"Tokens", Column::Kind::kNumber},
                  {"p50", Column::Kind::kNumber},
@@ -92,11 +96,11 @@ MaybeFigure latencies(std::span<const SettingSummary> settings) {
     if (ms.empty()) continue;
     const std::string name = setting.name + (setting.only_cold ? " (cold runs only)" : "");
     const std::vector<double>& ttft = setting.ttft_s;
-    numbers.rows.push_back({name, number_text(static_cast<double>(ms.size())), number_text(quantile(ms, 0.5)),
+    numbers.rows.push_back({name, count_text(ms.size()), number_text(quantile(ms, 0.5)),
                             number_text(quantile(ms, 0.95)), number_text(quantile(ms, 0.99)),
-                            number_text(ms.back()), number_text(static_cast<double>(outliers(ms).size())),
-                            ttft.empty() ? "" : number_text(quantile(ttft, 0.5)),
-                            ttft.empty() ? "" : number_text(ttft.back())});
+                            number_text(ms.back()), count_text(outliers(ms).size()),
+                            ttft.empty() ? "" : number_text(1000 * quantile(ttft, 0.5)),
+                            ttft.empty() ? "" : number_text(1000 * ttft.back())});
     if (numbers.rows.size() > kMostSettings) continue;
     const auto index = static_cast<uint32_t>(numbers.rows.size() - 1);
     least = least > 0 ? std::min(least, ms.front()) : ms.front();
@@ -151,7 +155,7 @@ MaybeFigure hits_over_tokens(const ResultFile& result) {
       const auto percent = [](const Point& point) { return percent_text(point.y / 100); };
       numbers.rows.push_back({result.settings[s].name, warm ? "warm" : "cold", percent(points.front()),
                               percent(points[points.size() / 2]), percent(points.back()),
-                              number_text(points.back().x)});
+                              tokens_text(points.back().x)});
       if (n_settings >= kMostSettings) continue;
       const size_t every = points.size() / kMarkersOfCurve + 1;
       for (size_t i = 0; i < points.size(); ++i) points[i].unmarked = i % every != 0;

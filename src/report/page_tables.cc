@@ -27,6 +27,9 @@ void drop_empty_columns(Table& table) {
 }
 
 std::string known(std::optional<double> value) { return value ? number_text(*value) : ""; }
+std::string milliseconds(std::optional<double> seconds) {
+  return seconds ? number_text(1000 * *seconds) : "";
+}
 std::string positive(double value) { return value > 0 ? number_text(value) : ""; }
 
 // Of the measured value: "-3.1 %".
@@ -65,7 +68,7 @@ Table table_of_rows(std::string title, std::span<const Row* const> rows) {
                {"Share", kNumber},
                {"Decode, tok/s", kNumber},
                {"Prefill, tok/s", kNumber},
-               {"TTFT, s", kNumber},
+               {"TTFT, ms", kNumber},
                {"ITL p95, ms", kNumber},
                {"Hits", kNumber},
                {"Predicted", kNumber},
@@ -76,7 +79,7 @@ Table table_of_rows(std::string title, std::span<const Row* const> rows) {
         {row_name(*row), std::string(label_name(row->label)),
          row->cache_bytes > 0 || !row->share.empty() ? bytes_text(row->cache_bytes) : "", row->share,
          row->decode_tok_s > 0 ? interval_text(row->decode_tok_s, row->decode_low, row->decode_high) : "",
-         positive(row->prefill_tok_s), known(row->ttft_s), known(row->p95_itl_ms),
+         positive(row->prefill_tok_s), milliseconds(row->ttft_s), known(row->p95_itl_ms),
          row->hit_rate ? percent_text(*row->hit_rate) : "", known(row->predicted_tok_s),
          prediction_error(*row), row->verdict});
   drop_empty_columns(table);
@@ -84,22 +87,41 @@ Table table_of_rows(std::string title, std::span<const Row* const> rows) {
 }
 
 Table table_of_slower(const ResultFile& result) {
+  const auto how_words = [&](SlowerRow::How how) -> std::string {
+    switch (how) {
+      case SlowerRow::How::kCompared:
+        return result.goal == "mixed" ? "compared by the mixed goal, beyond the noise"
+                                      : "compared beyond the noise";
+      case SlowerRow::How::kNotResolved:
+        return "slower in the numbers, but not resolved: it may be noise";
+      case SlowerRow::How::kOtherGoal:
+        return fmt::format("the numbers alone; what was compared is {}",
+                           result.goal == "ttft"  ? "the time to the first token"
+                           : result.goal == "p95" ? "the 95th percentile between tokens"
+                                                  : "the mixed goal");
+      case SlowerRow::How::kNumbers:
+        break;
+    }
+    return "the numbers alone; not compared";
+  };
+  const auto text = [](const Row& row, Measure measure) {
+    return measure == Measure::kDecode ? interval_text(row.decode_tok_s, row.decode_low, row.decode_high)
+                                       : known(value_of(row, measure));
+  };
   Table table{"Slower than the first",
               {{"Setting"},
                {"Label"},
-               {"Decode, tok/s", kNumber},
-               {"The first, tok/s", kNumber},
+               {"In what"},
+               {"This one", kNumber},
+               {"The first", kNumber},
                {"Slower by", kNumber},
                {"How it is known"}}};
   for (const SlowerRow& slower : slower_rows(result)) {
     const Row &row = result.rows[slower.row], &first = result.rows[slower.than];
-    table.rows.push_back(
-        {row_name(row), std::string(label_name(row.label)),
-         interval_text(row.decode_tok_s, row.decode_low, row.decode_high),
-         fmt::format("{}, {}", interval_text(first.decode_tok_s, first.decode_low, first.decode_high),
-                     label_name(first.label)),
-         slower.ratio < 1 ? percent_text(1 - slower.ratio) : "",
-         slower.judged ? "compared beyond the noise" : "the numbers alone; not compared"});
+    table.rows.push_back({row_name(row), std::string(label_name(row.label)), measure_name(slower.measure),
+                          text(row, slower.measure),
+                          fmt::format("{}, {}", text(first, slower.measure), label_name(first.label)),
+                          slower.ratio < 1 ? percent_text(1 - slower.ratio) : "", how_words(slower.how)});
   }
   return table;
 }
@@ -157,8 +179,9 @@ Table table_of_origin(const ResultFile& result) {
   add("Content of the model", model.content);
   const Machine& machine = result.machine;
   if (!machine.cpu.empty())
-    add("Processor",
-        machine.cores > 0 ? fmt::format("{}, {} cores usable", machine.cpu, machine.cores) : machine.cpu);
+    add("Processor", machine.cores > 0
+                         ? fmt::format("{}, {} usable", machine.cpu, count_text(machine.cores, "core"))
+                         : machine.cpu);
   if (machine.memory_bytes > 0)
     add("Memory", bytes_text(static_cast<double>(machine.memory_bytes)) + " usable");
   if (!machine.device.empty())
@@ -170,8 +193,10 @@ Table table_of_origin(const ResultFile& result) {
     add("Build", fmt::format("{}, {}, {}", build.version, build.compiler, build.type));
   const Workload& workload = result.workload;
   if (!workload.name.empty())
-    add("Workload",
-        fmt::format("{}: {} requests a run, {} at once", workload.name, workload.requests, workload.users));
+    add("Workload", workload.requests > 0
+                        ? fmt::format("{}: {} a run, {} at once", workload.name,
+                                      count_text(workload.requests, "request"), workload.users)
+                        : workload.name);
   add("Content of the workload", workload.content);
   add("Made", result.created);
   add("Command", result.command);
@@ -220,8 +245,11 @@ Table table_of_results(std::span<const NamedResult> results) {
     std::string against;
     if (i > 0) {
       const std::vector<std::string> all = differences(results[0].result, result);
-      against = all.empty() ? "same build, machine, model and workload"
-                            : fmt::format("not comparable: {}", fmt::join(all, "; "));
+      const std::vector<std::string> unknown = not_known(results[0].result, result);
+      against = !all.empty()      ? fmt::format("not comparable: see result {}", i + 1)
+                : unknown.empty() ? "same build, machine, model and workload"
+                                  : fmt::format("the same as far as both tell, which they do not of: {}",
+                                                fmt::join(unknown, ", "));
     }
     table.rows.push_back({fmt::format("{}", i + 1), results[i].file, result.kind, result.created, against});
   }

@@ -82,7 +82,8 @@ void fields(F& f, Term& v) {
 template <class F>
 void fields(F& f, ResultFile& v) {
   f("schema", v.schema), f("kind", v.kind), f("created", v.created), f("command", v.command);
-  f("build", v.build), f("model", v.model), f("machine", v.machine), f("workload", v.workload);
+  f("build", v.build), f("model", v.model), f("machine", v.machine), f("workload", v.workload),
+      f("goal", v.goal);
   f("settings", v.settings), f("runs", v.runs), f("rows", v.rows), f("terms", v.terms), f("notes", v.notes);
   f("conclusion", v.conclusion);
 }

@@ -94,9 +94,11 @@ struct HitPoint {
   bool operator==(const HitPoint&) const = default;
 };
 
-// How busy the machine was with other things.
+// How busy the machine was with other things. What others used is counted in ticks of 10 ms on each core: in
+// runs that are shorter than this it is not known, and 0.
+inline constexpr double kShortestLoadSeconds = 0.1;
 struct Load {
-  double other_cpu = 0;    // cores that other processes used during the run, mean
+  double other_cpu = 0;    // cores that other processes used during the run, mean; at most those there are
   double throttled_s = 0;  // time this process was kept from running by its CPU quota
   bool operator==(const Load&) const = default;
 };
@@ -163,6 +165,7 @@ struct ResultFile {
   Model model;
   Machine machine;
   Workload workload;
+  std::string goal;  // what verdicts are about: decode, ttft, p95, mixed (tune/figures.h); empty: decode
   std::vector<Setting> settings;
   std::vector<Run> runs;  // in the order in which they ran
   std::vector<Row> rows;

@@ -4,6 +4,7 @@
 
 #include "report/page_data.h"
 #include "report/summary.h"
+#include "report/words.h"
 
 namespace spillway::report {
 namespace {
@@ -16,6 +17,7 @@ void note_load(const ResultFile& result, std::vector<std::string>& notes) {
     if (was_throttled(run))
       ++throttled, most_throttled = std::max(most_throttled, run.load.throttled_s / run.seconds);
   }
+  if (result.machine.cores > 0) most = std::min(most, static_cast<double>(result.machine.cores));
   if (busy > 0)
     notes.push_back(fmt::format(
         "The machine was busy: during {} of {} runs other programs used up to {:.1f} of its {} cores, so "
@@ -26,6 +28,15 @@ void note_load(const ResultFile& result, std::vector<std::string>& notes) {
         "The CPU quota of this process's group held it back during {} of {} runs, for up to {:.0f} % of the "
         "time: a thread less, or a larger quota, may be faster.",
         throttled, result.runs.size(), 100 * most_throttled));
+}
+
+void note_cut(const ResultFile& result, std::vector<std::string>& notes) {
+  const auto cut = [](const Run& run) { return !run.cut_short.empty(); };
+  const auto first = std::ranges::find_if(result.runs, cut);
+  if (first == result.runs.end()) return;
+  notes.push_back(fmt::format(
+      "The measurement was cut short ({}) in {} of {}: what was measured until then is here.",
+      first->cut_short, std::ranges::count_if(result.runs, cut), count_text(result.runs.size(), "run")));
 }
 
 void note_series(const std::string& setting, const char* what, std::span<const double> rates,
@@ -53,12 +64,6 @@ void note_series(const std::string& setting, const char* what, std::span<const d
 }
 
 void note_ends(const ResultFile& result, std::vector<std::string>& notes) {
-  for (const Run& run : result.runs)
-    if (!run.cut_short.empty()) {
-      notes.push_back(fmt::format("The measurement was cut short ({}): what was measured until then is here.",
-                                  run.cut_short));
-      break;
-    }
   uint32_t full = 0;
   for (const Run& run : result.runs)
     for (const Request& request : run.requests) full += request.finish == "context" ? 1 : 0;
@@ -70,10 +75,16 @@ void note_ends(const ResultFile& result, std::vector<std::string>& notes) {
 
 }  // namespace
 
-std::vector<std::string> notes_about(const ResultFile& result) {
+std::vector<std::string> disturbances(const ResultFile& result) {
   std::vector<std::string> notes;
-  note_ends(result, notes);
+  note_cut(result, notes);
   note_load(result, notes);
+  return notes;
+}
+
+std::vector<std::string> notes_about(const ResultFile& result) {
+  std::vector<std::string> notes = disturbances(result);
+  note_ends(result, notes);
   for (uint32_t s = 0; s < result.settings.size(); ++s) {
     const std::vector<const Run*> runs = runs_of(result, s, true);
     note_series(result.settings[s].name, "decode", rates_of(runs, decode_tok_s), notes);

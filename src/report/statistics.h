@@ -97,6 +97,11 @@ struct Comparison {
   Verdict verdict = Verdict::kNotResolved;
 };
 
+// To be said once where ratios are shown beside tables of speeds.
+inline constexpr std::string_view kRatioWords =
+    "Each ratio is the median of the ratios of neighbouring runs (of 3 to 5 pairs their geometric mean); a "
+    "speed in the table is the total of all runs of a setting. So dividing speeds can give another number.";
+
 // Compares runs that were interleaved: a[i] and b[i] ran next to each other, and which came first was swapped
 // in turn. What counts are the logarithms of the pairs' ratios: whatever slows both runs of a pair cancels.
 // If the settings are equal, each is as likely above 0 as below, which is all that is assumed from 6 pairs

@@ -44,4 +44,8 @@ std::vector<double> rates_of(std::span<const Run* const> runs, double (*rate)(co
 // answers ended early. Empty where there is nothing to say.
 std::vector<std::string> notes_about(const ResultFile& result);
 
+// Of these, what did not come from the runs themselves: others used the machine, the quota held this program
+// back, the measurement was cut short.
+std::vector<std::string> disturbances(const ResultFile& result);
+
 }  // namespace spillway::report

@@ -60,7 +60,13 @@ std::string number_text(double value) {
   if (size == 0) return "0";
   if (size >= 1e9 || size < 1e-4) return fmt::format("{:.2e}", value);
   if (size >= 999.5) return grouped(fmt::format("{:.0f}", value));
-  const int decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : size >= 0.01 ? 3 : 6;
+  const int decimals = size >= 99.95       ? 0
+                       : size >= 9.995     ? 1
+                       : size >= 0.9995    ? 2
+                       : size >= 0.09995   ? 3
+                       : size >= 0.009995  ? 4
+                       : size >= 0.0009995 ? 5
+                                           : 6;
   return fmt::format("{:.{}f}", value, decimals);
 }
 
@@ -92,6 +98,12 @@ std::string percent_text(std::optional<double> share) { return share ? percent_t
 std::string interval_text(double value, std::optional<double> low, std::optional<double> high) {
   if (!low && !high) return number_text(value);
   return fmt::format("{} ({} to {})", number_text(value), number_text(low), number_text(high));
+}
+
+std::string count_text(uint64_t n) { return grouped(fmt::format("{}", n)); }
+
+std::string count_text(uint64_t n, std::string_view what) {
+  return fmt::format("{} {}{}", count_text(n), what, n == 1 ? "" : "s");
 }
 
 std::string clean_text(std::string_view text) {

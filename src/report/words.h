@@ -1,6 +1,7 @@
 // Numbers and texts as people read them. What is no number, or not known, is a dash.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,11 @@ std::string percent_text(double share);
 std::string percent_text(std::optional<double> share);
 // "1.2 (1.1 to 1.3)", or the value alone.
 std::string interval_text(double value, std::optional<double> low, std::optional<double> high);
+
+// "1,234"
+std::string count_text(uint64_t n);
+// "1 thread", "2 threads", "1,234 requests"; for words whose plural ends in s.
+std::string count_text(uint64_t n, std::string_view what);
 
 // The text as valid UTF-8 on one line: broken bytes become U+FFFD; control characters, and those that turn
 // the direction of what follows, are written out ("\x1b", "\u202e"). Texts in results come from files and

@@ -54,6 +54,14 @@ class Report(Case):
         self.assertIn("These numbers do not stand for result 1. Different here: model demo", done.out)
         self.assertIn("2 (not comparable)", self.works("report", self.result_file(), other, "--out", "-").out)
 
+    def test_what_is_not_known_is_no_difference(self):
+        plan = self.result_file(kind="plan", model={"name": "demo", "file": "demo.gguf", "bytes": 10}, runs=[])
+        done = self.works("report", self.result_file(), plan, "--md")
+        self.assertIn("not comparable: see result 2", done.out)
+        self.assertIn("Different here: another kind of result (plan).", done.out)
+        for words in ("content )", "0 requests", "memory", "(empty)"):
+            self.assertNotIn(words, done.out)
+
     def test_wrong_input_is_named(self):
         path = self.result_file()
         self.fails("wibble.json", "report", "/nowhere/wibble.json")

@@ -121,20 +121,50 @@ TEST(Page, AutoIsNoNumberAmongShares) {
 }
 
 TEST(Page, SaysWhatGotSlower) {
+  using How = SlowerRow::How;
   ResultFile result = a_result();
   std::vector<SlowerRow> slower = slower_rows(result);
   ASSERT_EQ(slower.size(), 1u);  // predicted rows are not compared with the measured first one
   EXPECT_EQ(slower[0].row, 1u);
   EXPECT_DOUBLE_EQ(slower[0].ratio, 0.4);
-  EXPECT_TRUE(slower[0].judged);
-  result.rows[1].verdict = "not resolved";
+  EXPECT_EQ(slower[0].how, How::kCompared);
+  for (const auto& [verdict, how] : {std::pair("not resolved", How::kNotResolved), {"", How::kNumbers}}) {
+    result.rows[1].verdict = verdict;
+    slower = slower_rows(result);
+    ASSERT_EQ(slower.size(), 1u);
+    EXPECT_EQ(slower[0].how, how);
+  }
+  result.rows[1].verdict = "no difference seen";  // the pairs of runs say so, whatever the totals
   EXPECT_TRUE(slower_rows(result).empty());
   result.rows[1].verdict = "";
-  slower = slower_rows(result);
-  ASSERT_EQ(slower.size(), 1u);
-  EXPECT_FALSE(slower[0].judged);
   result.rows[1].machine = "another";  // the first of its own machine
   EXPECT_TRUE(slower_rows(result).empty());
+}
+
+TEST(Page, AnotherGoalComesFirstAndDoesNotHideSlowerDecoding) {
+  ResultFile result = a_result();
+  result.goal = "ttft";
+  result.rows.resize(2);
+  result.rows[0].ttft_s = 0.4, result.rows[1].ttft_s = 0.2;
+  result.rows[1].verdict = "faster";
+  const NamedResult named{"a.json", result};
+  const Page page = make_page(std::span(&named, 1));
+  std::vector<std::string> titles;
+  for (const Block& block : find(page, "Speed")->blocks)
+    if (const auto* figure = std::get_if<Figure>(&block))
+      if (const auto* dots = std::get_if<Dots>(&figure->chart)) titles.push_back(dots->title);
+  EXPECT_EQ(titles, (std::vector<std::string>{"Time to the first token of each setting",
+                                              "Decode speed of each setting"}));
+  const std::string markdown = to_markdown(page);
+  EXPECT_NE(markdown.find("| no cache | measured | Decode, tok/s | 20.0 | 50.0 (49.0 to 51.0), measured | "
+                          "60.0 % | the numbers alone; what was compared is the time to the first token |"),
+            std::string::npos);
+  result.rows[1].ttft_s = 0.8, result.rows[1].verdict = "slower";
+  const std::vector<SlowerRow> slower = slower_rows(result);
+  ASSERT_EQ(slower.size(), 2u);
+  EXPECT_EQ(slower[0].measure, Measure::kTtft);
+  EXPECT_EQ(slower[0].how, SlowerRow::How::kCompared);
+  EXPECT_DOUBLE_EQ(slower[0].ratio, 0.5);
 }
 
 TEST(Page, ABusyMachineAndOutliersAreSaid) {
@@ -147,9 +177,8 @@ TEST(Page, ABusyMachineAndOutliersAreSaid) {
   EXPECT_FALSE(outlier_runs(result)[4]);
   const NamedResult named{"a.json", result};
   const std::string markdown = to_markdown(make_page(std::span(&named, 1)));
-  for (const char* words :
-       {"during 1 of 12 runs other processes", "throttled: during 1 of 12", "1 of 12 runs were cut short",
-        "an outlier of its setting", "cut short: interrupted"})
+  for (const char* words : {"during 1 of 12 runs other programs", "held it back during 1 of 12",
+                            "in 1 of 12 runs", "an outlier of its setting", "cut short: interrupted"})
     EXPECT_NE(markdown.find(words), std::string::npos) << words;
 }
 
@@ -172,15 +201,44 @@ TEST(Page, AnotherBuildMachineModelOrWorkloadIsNeverTheSame) {
             "build 0.1.0 (def), g++ 12.2, Release, not 0.1.0 (abc), g++ 12.2, Release");
   EXPECT_NE(one([](ResultFile& r) { r.build.type = "Debug"; }), "");
   EXPECT_NE(one([](ResultFile& r) { r.model.content = "0100"; }), "");
-  EXPECT_NE(one([](ResultFile& r) { r.model.content = ""; }), "");
   EXPECT_NE(one([](ResultFile& r) { r.machine.cpu = "another processor"; }), "");
   EXPECT_NE(one([](ResultFile& r) { r.machine.memory_bytes /= 2; }), "");
   EXPECT_NE(one([](ResultFile& r) { r.machine.driver = "1.3"; }), "");
-  EXPECT_NE(one([](ResultFile& r) { r.machine.system = ""; }), "");
+  EXPECT_NE(one([](ResultFile& r) { r.machine.system = "Another"; }), "");
   EXPECT_NE(one([](ResultFile& r) { r.workload.content = "12"; }), "");
   ResultFile renamed = first;
   renamed.model.file = "renamed.gguf";
   EXPECT_TRUE(differences(first, renamed).empty());
+}
+
+TEST(Page, WhatIsNotKnownIsNoDifference) {
+  const ResultFile first = a_result();
+  ResultFile plan = first;
+  plan.kind = "plan";
+  plan.model.content = "";
+  plan.machine = {};
+  plan.workload = {};
+  EXPECT_EQ(differences(first, plan), std::vector<std::string>{"another kind of result (plan)"});
+  EXPECT_EQ(differences(plan, first), std::vector<std::string>{"another kind of result (tune)"});
+  plan.kind = "tune";
+  EXPECT_TRUE(differences(first, plan).empty());
+  EXPECT_EQ(not_known(first, plan), (std::vector<std::string>{"the model's content", "the processor",
+                                                              "the device", "the system", "the workload"}));
+  EXPECT_TRUE(not_known(first, first).empty());
+  plan.model.bytes = 1001;  // of two files without a known content, one is larger
+  EXPECT_EQ(differences(first, plan),
+            std::vector<std::string>{"model demo (1,001 bytes), not demo (1,000 bytes, content 00ff)"});
+}
+
+TEST(Page, DifferencesAreListedOnceBesideTheirNumbers) {
+  ResultFile other = a_result();
+  other.kind = "plan";
+  const std::vector<NamedResult> named = {{"a.json", a_result()}, {"b.json", other}};
+  const std::string markdown = to_markdown(make_page(named));
+  const size_t at = markdown.find("another kind of result (plan)");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_EQ(markdown.find("another kind of result", at + 1), std::string::npos);
+  EXPECT_NE(markdown.find("not comparable: see result 2"), std::string::npos);
 }
 
 // ---- as HTML and Markdown
@@ -294,6 +352,19 @@ TEST(Markdown, NothingInAResultIsObeyed) {
   for (const char* live : {"<script", "<img", "\x1b", "\xff", "[x](", "@everyone", "\u202e"})
     EXPECT_EQ(markdown.find(live), std::string::npos) << live;
   EXPECT_EQ(markdown_escaped("a|b`c*<d>\n# e"), "a\\|b\\`c\\*&lt;d&gt; \\# e");
+}
+
+TEST(Markdown, CountsAreWholeAndNothingIsEmpty) {
+  ResultFile result = a_result();
+  result.workload = {.name = "a prompt of 8 tokens"};
+  result.rows[0].ttft_s = 0.00102;
+  const NamedResult named{"a.json", result};
+  const std::string markdown = to_markdown(make_page(std::span(&named, 1)));
+  EXPECT_EQ(markdown.find("(empty)"), std::string::npos);
+  EXPECT_EQ(markdown.find("0 requests"), std::string::npos);
+  EXPECT_NE(markdown.find("| Workload | a prompt of 8 tokens |"), std::string::npos);
+  EXPECT_NE(markdown.find("| default | 400 |"), std::string::npos);  // tokens of five runs
+  EXPECT_NE(markdown.find("| 1.02 |"), std::string::npos);           // milliseconds
 }
 
 TEST(Markdown, EveryRowOfATableHasItsColumns) {

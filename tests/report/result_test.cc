@@ -13,6 +13,7 @@ ResultFile a_result() {
   r.model = {"demo", "demo.gguf", "00ff", 123456789012};
   r.machine = {"a processor", 2, 24ull << 30, "none", "", 0, "Linux"};
   r.workload = {"chat", "11", 6, 2};
+  r.goal = "ttft";
   r.settings = {{"default", {{"--threads", "2"}}}, {"no cache", {{"--moe-cache-mib", "0"}}}};
   Run run;
   run.setting = 1;

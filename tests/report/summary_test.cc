@@ -68,6 +68,10 @@ TEST(Summary, WhatDisturbsIsSaid) {
   EXPECT_TRUE(says(notes_about(result), "run 6 of 6 is far from the others in decode"));
   result.runs[1].load.other_cpu = 1.5;
   EXPECT_TRUE(says(notes_about(result), "during 1 of 6 runs other programs used up to 1.5 of its 2 cores"));
+  result.runs[1].load.other_cpu = 10.6;
+  EXPECT_TRUE(says(notes_about(result), "other programs used up to 2.0 of its 2 cores"));
+  result.runs[1].seconds = 0.0017;
+  EXPECT_FALSE(says(notes_about(result), "other programs"));
   result.runs[2].load.throttled_s = 0.5;
   EXPECT_TRUE(says(notes_about(result), "for up to 25 % of the time"));
   result.runs[5].cut_short = "interrupted";

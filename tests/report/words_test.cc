@@ -16,8 +16,10 @@ TEST(Words, NumbersHaveThreeDigitsAndNoExponentWhereThatCanBeRead) {
                                     {999.6, "1,000"},
                                     {1234567.0, "1,234,567"},
                                     {-1234.0, "-1,234"},
-                                    {0.01234, "0.012"},
-                                    {0.00123, "0.001230"},
+                                    {0.01234, "0.0123"},
+                                    {0.00123, "0.00123"},
+                                    {0.000123, "0.000123"},
+                                    {0.1234, "0.123"},
                                     {1e12, "1.00e+12"},
                                     {1e308, "1.00e+308"}})
     EXPECT_EQ(number_text(value), text) << value;
@@ -35,6 +37,9 @@ TEST(Words, SizesSharesAndIntervals) {
   EXPECT_EQ(bytes_text(1.5 * (1 << 30)), "1.5 GiB");
   EXPECT_EQ(bytes_text(INFINITY), "\u2013");
   EXPECT_EQ(percent_text(0.6134), "61.3 %");
+  EXPECT_EQ(count_text(1, "thread"), "1 thread");
+  EXPECT_EQ(count_text(0, "request"), "0 requests");
+  EXPECT_EQ(count_text(1234, "token"), "1,234 tokens");
   EXPECT_EQ(interval_text(2, {}, {}), "2.00");
   EXPECT_EQ(interval_text(2, 1.0, 3.0), "2.00 (1.00 to 3.00)");
 }
