@@ -114,7 +114,7 @@ Result<void> show(const BenchFlags& flags, const BenchMeasurement& measured, con
   } else if (flags.output == "json") {
     fmt::print("{}", report::to_json(result));
   } else if (flags.output == "text") {
-    if (single) fmt::print("{}\n", load_details(measured.engine()));
+    if (single && !job.settings[0].load.flags().quiet) fmt::print("{}\n", load_details(measured.engine()));
     fmt::print("{}", bench_tables(result, TableForm::kText));
     if (single) {
       SW_ASSIGN(const std::string details, run_details(measured.engine(), result, job.settings[0].work));
@@ -155,13 +155,18 @@ Result<int> bench(const BenchFlags& flags, const CLI::App& command) {
   if (measured.loads() > 1)
     result.notes.push_back(fmt::format(
         "The model was loaded {} times: some settings can't share a loaded one.", measured.loads()));
+  // The tables show notes and differences below; what a program reads has no place where a person would see
+  // them.
+  const bool for_program = flags.json || flags.output == "json" || flags.output == "csv";
   if (!flags.repeated.empty()) {
     const std::vector<std::string> found = differences(earlier, result);
     result.conclusion += fmt::format("{}Against {}:", result.conclusion.empty() ? "" : "\n", flags.repeated);
-    for (const std::string& difference : found) result.conclusion += "\n  " + difference;
+    for (const std::string& difference : found) {
+      result.conclusion += "\n  " + difference;
+      if (for_program) note(fmt::format("against {}: {}", flags.repeated, difference));
+    }
   }
-  // The tables show the notes below; what a program reads has no place where a person would see them.
-  if (flags.json || flags.output == "json" || flags.output == "csv")
+  if (for_program)
     for (const std::string& word : result.notes) note(word);
   if (!flags.file.empty()) SW_TRY(write_output_file(flags.file, report::to_json(result)));
   if (job.settings.size() == 1) SW_TRY(write_records(job.settings[0].load.flags(), measured.engine()));

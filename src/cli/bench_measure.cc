@@ -180,9 +180,11 @@ Result<void> BenchMeasurement::load(size_t setting) {
   SW_ASSIGN(engine::Options options, load.flags().options(load.command()));
   // As large as any of those that will share it.
   uint32_t context = 0;
+  size_t n_sharing = 0;
   for (size_t i = 0; i < job_.settings.size(); ++i) {
     const BenchSetting& other = job_.settings[i];
     if (load_key(other.load) != load_key(load)) continue;
+    ++n_sharing;
     SW_ASSIGN(const engine::Options others, other.load.flags().options(other.load.command()));
     options.threads = std::max(resolved_threads(options.threads), resolved_threads(others.threads));
     options.ubatch = std::max(options.ubatch, others.ubatch);
@@ -208,6 +210,10 @@ Result<void> BenchMeasurement::load(size_t setting) {
   cold_ = true;
   for (const std::string& word : words_about_load(load.flags(), load.command(), *engine_))
     add_note(result_.notes, is_single() ? word : fmt::format("{}: {}", job_.settings[setting].name, word));
+  if (n_sharing > 1 && engine_->placement().n_planned_layers() > 0)
+    add_note(result_.notes,
+             "Settings that can share a loaded model do: the device peak is what was allocated for all of "
+             "them, with room for the largest expert cache, and not what one of them alone would take.");
   if (loads_ == 1) SW_TRY(take_facts());
   if (engine_->device() != nullptr && result_.machine.device == "none") {
     SW_ASSIGN(result_.machine, tune::machine_facts(engine_->device()));

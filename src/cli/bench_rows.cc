@@ -5,6 +5,7 @@
 #include "cli/bench_work.h"
 #include "report/page_data.h"
 #include "report/summary.h"
+#include "report/words.h"
 #include "tune/fingerprint.h"
 
 namespace spillway::cli {
@@ -76,11 +77,18 @@ std::string sentence(const report::Setting& a, const report::Setting& b, const c
                      const report::Comparison& c) {
   if (c.pairs < report::kFewestPairs)
     return fmt::format(
-        "{} of '{}' against '{}': {} pair{} of runs can't tell a difference from chance, at least {} can.",
-        what, b.name, a.name, c.pairs, c.pairs == 1 ? "" : "s", report::kFewestPairs);
+        "{} of '{}' against '{}': {} of runs can't tell a difference from chance, at least {} can.", what,
+        b.name, a.name, report::count_text(c.pairs, "pair"), report::kFewestPairs);
   return fmt::format("{} of '{}' against '{}': {:.3f} times (95 %: {:.3f} to {:.3f}; {} pairs): {}.", what,
                      b.name, a.name, c.ratio, c.interval.low, c.interval.high, c.pairs,
                      report::verdict_name(c.verdict));
+}
+
+std::string workload_text(const report::Workload& workload) {
+  if (workload.requests == 0) return fmt::format("'{}'", workload.name);
+  return fmt::format("'{}' ({} of {}, content {})", workload.name,
+                     report::count_text(workload.requests, "request"),
+                     report::count_text(workload.users, "user"), workload.content);
 }
 
 }  // namespace
@@ -90,17 +98,20 @@ void conclude(report::ResultFile& result, const std::vector<double>& cache_bytes
   for (uint32_t s = 0; s < result.settings.size(); ++s)
     result.rows.push_back(row_of(result, s, cache_bytes[s]));
   std::string words;
+  bool any_ratio = false;
   for (uint32_t s = 1; s < result.settings.size(); ++s) {
     const report::Setting &a = result.settings[0], &b = result.settings[s];
     if (work_of(a) != work_of(b)) continue;
     const report::Comparison decode = compare(result, 0, s, report::decode_tok_s);
     const report::Comparison prefill = compare(result, 0, s, report::prefill_tok_s);
     const bool decodes = result.rows[s].decode_tok_s > 0;
+    any_ratio = any_ratio || decode.pairs >= report::kFewestPairs || prefill.pairs >= report::kFewestPairs;
     result.rows[s].verdict = report::verdict_name((decodes ? decode : prefill).verdict);
     if (decodes) words += (words.empty() ? "" : "\n") + sentence(a, b, "Decode", decode);
     if (result.rows[s].prefill_tok_s > 0)
       words += (words.empty() ? "" : "\n") + sentence(a, b, "Prefill", prefill);
   }
+  if (any_ratio) words += "\n" + std::string(report::kRatioWords);
   result.conclusion = words;
   for (const std::string& note : report::notes_about(result)) result.notes.push_back(note);
 }
@@ -110,11 +121,8 @@ std::vector<std::string> differences(const report::ResultFile& was, const report
   for (const auto& more : {tune::changes(was.model, is.model), tune::changes(was.machine, is.machine)})
     found.insert(found.end(), more.begin(), more.end());
   if (was.workload != is.workload)
-    found.push_back(
-        fmt::format("the workload was '{}' ({} requests of {} users, content {}), now it is '{}' ({} "
-                    "requests of {} users, content {})",
-                    was.workload.name, was.workload.requests, was.workload.users, was.workload.content,
-                    is.workload.name, is.workload.requests, is.workload.users, is.workload.content));
+    found.push_back(fmt::format("the workload was {}, now it is {}", workload_text(was.workload),
+                                workload_text(is.workload)));
   for (uint32_t s = 0; s < std::min(was.settings.size(), is.settings.size()); ++s)
     for (const auto& [what, rate] :
          {std::pair<const char*, double (*)(const Run&)>("decode", report::decode_tok_s),

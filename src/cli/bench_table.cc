@@ -6,6 +6,7 @@
 #include "cli/common.h"
 #include "cli/text_table.h"
 #include "report/summary.h"
+#include "report/words.h"
 
 namespace spillway::cli {
 namespace {
@@ -46,8 +47,8 @@ std::string interval_text(const Line& line) {
 }
 
 TextTable speeds(const report::ResultFile& result, const std::vector<Line>& lines) {
-  TextTable table(
-      {"setting", "runs", "prefill tok/s", "decode tok/s", "95 %", "TTFT s", "hits", "cache", "decode"});
+  TextTable table({"setting", "runs", "prefill tok/s", "decode tok/s", "95 % of decode", "TTFT s", "hits",
+                   "cache", "against the first"});
   for (const Line& line : lines)
     table.add({result.settings[line.setting].name, runs_text(line), number(line.sum.prefill_tok_s, 1),
                number(line.sum.decode_tok_s, 1), interval_text(line),
@@ -58,8 +59,8 @@ TextTable speeds(const report::ResultFile& result, const std::vector<Line>& line
 }
 
 TextTable latencies(const report::ResultFile& result, const std::vector<Line>& lines) {
-  TextTable table(
-      {"setting", "runs", "ITL p50 ms", "p95", "p99", "stalls", "copied", "CPU s", "host peak", "device"});
+  TextTable table({"setting", "runs", "ITL p50 ms", "p95", "p99", "stalls", "copied", "CPU s", "host peak",
+                   "device peak"});
   for (const Line& line : lines)
     table.add({result.settings[line.setting].name, runs_text(line), number(line.sum.p50_itl_ms, 2),
                number(line.sum.p95_itl_ms, 2), number(line.sum.p99_itl_ms, 2),
@@ -108,14 +109,15 @@ TextTable all_figures(const report::ResultFile& result, const std::vector<Line>&
 
 std::string head(const report::ResultFile& result, const char* mark) {
   const report::Machine& m = result.machine;
-  std::string text = fmt::format("{}{} ({}) on {}, {} cores, {}; device: {}\n", mark,
+  std::string text = fmt::format("{}{} ({}) on {}, {}, {}; device: {}\n", mark,
                                  result.model.name.empty() ? "model" : result.model.name, result.model.file,
-                                 m.cpu.empty() ? "an unnamed CPU" : m.cpu, m.cores, m.system, m.device);
+                                 m.cpu.empty() ? "an unnamed CPU" : m.cpu,
+                                 report::count_text(m.cores, "core"), m.system, m.device);
   text += mark;
   if (result.workload.requests > 0)
-    text +=
-        fmt::format("workload '{}': {} requests of {} user{}", result.workload.name, result.workload.requests,
-                    result.workload.users, result.workload.users == 1 ? "" : "s");
+    text += fmt::format("workload '{}': {} of {}", result.workload.name,
+                        report::count_text(result.workload.requests, "request"),
+                        report::count_text(result.workload.users, "user"));
   else
     text += fmt::format("plain tokens of real text, {}", result.workload.name);
   return text + fmt::format("; all figures are measured, by spillway {}\n", result.build.version);
@@ -142,9 +144,11 @@ std::string bench_tables(const report::ResultFile& result, TableForm form) {
   };
   std::string text =
       head(result, "") + "\n" + shown(speeds(result, lines)) + "\n" + shown(latencies(result, lines));
-  if (result.workload.requests > 0) text += fmt::format("\nanswers ended by: {}\n", finishes(lines));
+  if (result.workload.requests > 0) text += fmt::format("\nanswers ended by: {}", finishes(lines));
+  if (std::ranges::any_of(lines, [](const Line& line) { return !interval_text(line).empty(); }))
+    text += "\n95 % of decode: where the median of the runs' decode speeds lies (bootstrap)";
   text +=
-      fmt::format("a stall is a token that takes more than {} times the median\n", report::kStallMultiple);
+      fmt::format("\na stall is a token that takes more than {} times the median\n", report::kStallMultiple);
   if (!result.conclusion.empty()) text += "\n" + result.conclusion + "\n";
   for (const std::string& note : result.notes)
     text += fmt::format("{}note: {}\n", markdown ? "\n" : "", note);

@@ -1,8 +1,9 @@
 #include "tune/figures.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
+
+#include "report/summary.h"
 
 namespace spillway::tune {
 namespace {
@@ -22,38 +23,13 @@ Result<Goal> parse_goal(std::string_view text) {
 
 std::string_view goal_name(Goal goal) { return kGoals[static_cast<size_t>(goal)]; }
 
-double p95(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const size_t at = std::min(values.size() - 1, values.size() * 95 / 100);
-  const auto it = values.begin() + static_cast<std::ptrdiff_t>(at);
-  std::nth_element(values.begin(), it, values.end());
-  return *it;
-}
-
 Figures figures_of(std::span<const report::Run* const> runs) {
-  double tokens = 0, decode_s = 0, computed = 0, prefill_s = 0, ttft_s = 0, requests = 0;
-  uint64_t hits = 0, misses = 0;
-  std::vector<double> itl_ms;
-  for (const report::Run* run : runs) {
-    for (const report::Request& request : run->requests) {
-      if (request.generated_tokens == 0) continue;
-      tokens += static_cast<double>(request.itl_ms.size());
-      decode_s += request.decode_s;
-      computed += request.prompt_tokens - request.cached_tokens;
-      prefill_s += request.prefill_s;
-      ttft_s += request.ttft_s;
-      requests += 1;
-      itl_ms.insert(itl_ms.end(), request.itl_ms.begin(), request.itl_ms.end());
-    }
-    if (run->experts) hits += run->experts->hits, misses += run->experts->misses;
-  }
-  Figures figures;
-  if (decode_s > 0) figures.decode_tok_s = tokens / decode_s;
-  if (prefill_s > 0) figures.prefill_tok_s = computed / prefill_s;
-  if (requests > 0) figures.ttft_s = ttft_s / requests;
-  figures.p95_itl_ms = p95(std::move(itl_ms));
-  if (hits + misses > 0) figures.hit_rate = static_cast<double>(hits) / static_cast<double>(hits + misses);
-  return figures;
+  const report::Summary sum = report::summarize(runs);
+  return {.decode_tok_s = sum.decode_tok_s,
+          .prefill_tok_s = sum.prefill_tok_s,
+          .ttft_s = sum.ttft_s,
+          .p95_itl_ms = sum.p95_itl_ms,
+          .hit_rate = sum.hit_rate.value_or(0)};
 }
 
 Figures figures_of(const report::Run& run) {

@@ -13,16 +13,16 @@ enum class Goal : uint8_t { kDecode, kTtft, kP95, kMixed };
 Result<Goal> parse_goal(std::string_view text);
 std::string_view goal_name(Goal goal);
 
-// 0 where nothing of the kind was seen.
+// As report::Summary defines them; 0 where nothing of the kind was seen.
 struct Figures {
   double decode_tok_s = 0;  // total over time
   double prefill_tok_s = 0;
-  double ttft_s = 0;      // mean
+  double ttft_s = 0;      // median over requests
   double p95_itl_ms = 0;  // between tokens
   double hit_rate = 0;
 };
 
-// Of all requests of these runs together.
+// Of all requests of these runs together: report::summarize().
 Figures figures_of(std::span<const report::Run* const> runs);
 Figures figures_of(const report::Run& run);
 
@@ -33,8 +33,5 @@ inline constexpr double kMostHarm = 0.05;  // what a better setting may cost in 
 
 // The time to the first token or the tail gets worse by more than so much (0.05 is 5 %).
 bool hurts(const Figures& figures, const Figures& than, double loss);
-
-// The 95 % quantile; 0 of nothing.
-double p95(std::vector<double> values);
 
 }  // namespace spillway::tune

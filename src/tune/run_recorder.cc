@@ -2,6 +2,9 @@
 
 #include <fmt/chrono.h>
 
+#include <algorithm>
+#include <thread>
+
 namespace spillway::tune {
 namespace {
 
@@ -35,6 +38,12 @@ report::Experts experts_between(const engine::ExpertStats& before, const engine:
           .plan_s = seconds(after.times.plan_ns - before.times.plan_ns)};
 }
 
+double other_cores(double cpu_s, double seconds, uint32_t cores) {
+  if (seconds < report::kShortestLoadSeconds) return 0;
+  const double used = std::max(0.0, cpu_s / seconds);
+  return cores > 0 ? std::min(used, static_cast<double>(cores)) : used;
+}
+
 RunRecorder::RunRecorder(const engine::Engine& engine, const sys::Clock& clock)
     : engine_(engine),
       clock_(clock),
@@ -64,8 +73,8 @@ void RunRecorder::finish(report::Run& run) {
   const sys::Usage now = sys::read_usage();
   run.started = started_;
   run.cpu_s = now.process_cpu_s - usage_.process_cpu_s;
-  if (real_seconds > 0)
-    run.load.other_cpu = std::max(0.0, (now.machine_cpu_s - usage_.machine_cpu_s - run.cpu_s) / real_seconds);
+  run.load.other_cpu = other_cores(now.machine_cpu_s - usage_.machine_cpu_s - run.cpu_s, real_seconds,
+                                   std::thread::hardware_concurrency());
   run.load.throttled_s = now.throttled_s - usage_.throttled_s;
   if (peak_is_of_this_run_) run.host_peak_bytes = sys::peak_memory_bytes();
   run.device_peak_bytes = engine_.placement().bytes.total();

@@ -19,6 +19,10 @@ std::string utc_now();
 // Of this run alone: differences to what the counters said at its start.
 report::Experts experts_between(const engine::ExpertStats& before, const engine::ExpertStats& after);
 
+// Cores that others kept busy over so many seconds, where `cpu_s` of CPU time were theirs: at most all
+// `cores` (0: not known), and 0 where the time is too short to say (report::kShortestLoadSeconds).
+double other_cores(double cpu_s, double seconds, uint32_t cores);
+
 class RunRecorder {
  public:
   // Starts. Both must outlive it. Where the engine's device is simulated, `clock` is its clock; how busy the

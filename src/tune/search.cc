@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "report/statistics.h"
 #include "tune/micro_batches.h"
 
 namespace spillway::tune {
@@ -117,8 +118,8 @@ Result<Predicted> Predictor::predict(const Settings& settings) {
   setup.believed = believed_;
 
   double decode_us = 0, decoded = 0, prefill_us = 0, prefilled = 0;
-  uint64_t prompts = 0, hits = 0, misses = 0;
-  std::vector<double> itl_ms;
+  uint64_t hits = 0, misses = 0;
+  std::vector<double> itl_ms, ttft_s;
   for (const RecordedRoutes& recorded :
        routes_at(settings.ubatch > 0 ? settings.ubatch : facts_.default_ubatch)) {
     SW_ASSIGN(const experts::SimulationResult replayed, model.replay(recorded.routes, setup));
@@ -127,9 +128,10 @@ Result<Predicted> Predictor::predict(const Settings& settings) {
       const uint32_t n_tokens = recorded.routes.steps()[i].n_tokens;
       const double us = replayed.steps_us[i];
       if (n_tokens > facts_.users) {
-        if (!in_prompt) ++prompts;
+        if (!in_prompt) ttft_s.push_back(0);
         in_prompt = true;
         prefill_us += us;
+        ttft_s.back() += 1e-6 * us;
         prefilled += n_tokens;
         continue;
       }
@@ -145,8 +147,8 @@ Result<Predicted> Predictor::predict(const Settings& settings) {
   Figures& f = predicted.figures;
   if (decode_us > 0) f.decode_tok_s = 1e6 * decoded / decode_us;
   if (prefill_us > 0) f.prefill_tok_s = 1e6 * prefilled / prefill_us;
-  if (prompts > 0) f.ttft_s = 1e-6 * prefill_us / static_cast<double>(prompts);
-  f.p95_itl_ms = p95(std::move(itl_ms));
+  f.ttft_s = report::median(ttft_s);
+  f.p95_itl_ms = report::quantile(itl_ms, 0.95);
   if (hits + misses > 0) f.hit_rate = static_cast<double>(hits) / static_cast<double>(hits + misses);
   return predicted;
 }

@@ -134,6 +134,7 @@ void decide(const Findings& f, TuneReport& report) {
         "It ended before settings could be compared: nothing is recommended. What was measured is below.";
     return;
   }
+  report.result.notes.emplace_back(report::kRatioWords);
   const bool winner_is_none = f.winner != nullptr && !f.winner->settings.has_cache();
   const bool harmed = harm_of(f.ttft) == Harm::kYes || harm_of(f.p95) == Harm::kYes;
   if (winner_is_none && !harmed && (is_gain(f.none) || is_as_good(f.none))) return recommend_none(f, report);
@@ -189,6 +190,7 @@ std::optional<Comparison> compare_last(const Contest& contest, size_t a, size_t 
 void add_rows(const Contest& contest, Goal goal, uint32_t final_round, const SearchResult& found,
               TuneReport& report) {
   report::ResultFile& result = report.result;
+  result.goal = goal_name(goal);
   const std::vector<Entrant>& entrants = contest.entrants();
   std::vector<uint32_t> index(entrants.size(), ~uint32_t{0});
   for (size_t i = 0; i < entrants.size(); ++i) {

@@ -63,6 +63,11 @@ class Bench(Case):
         self.assertGreater(warm[0]["bytes_up"], 0)
         self.assertEqual([row["verdict"] for row in got["rows"][1:]], ["not resolved"] * 2)  # two pairs
         self.assertIn("2 pairs of runs can't tell", got["conclusion"])
+        self.assertNotIn("median of the ratios", got["conclusion"])
+        shared = [note for note in got["notes"] if "share a loaded model" in note]
+        self.assertEqual(len(shared), 1)
+        self.assertIn("room for the largest expert cache", shared[0])
+        self.assertEqual(len({run["device_peak_bytes"] for run in got["runs"]}), 1)
 
     def test_every_combination(self):
         _, got = self.result("-p", "4,8", "-n", "0", "-r", "1", "-t", "1,2", "--device", "none")
@@ -94,10 +99,25 @@ class Bench(Case):
         self.assertEqual([(r["setting"], r["state"]) for r in rows],
                          [("-t 1", "warm"), ("-t 1", "cold"), ("-t 2", "warm")])  # the CPU alone has nothing to warm twice
         self.assertGreater(float(rows[0]["decode_tok_s"]), 0)
+        text = self.bench(*flags).out
+        self.assertIn("against the first", text)
+        self.assertIn("95 % of decode: where", text)
         markdown = self.bench(*flags, "-o", "md").out
         self.assertIn("| setting |", markdown)
         self.assertIn("|---", markdown)
         self.assertEqual(json.loads(self.bench(*flags, "-o", "json").out)["kind"], "bench")
+
+    def test_quiet(self):
+        one = [*TINY, "--device", "none", "-t", "1"]
+        loud, quiet = self.bench(*one), self.bench(*one, "-q")
+        described = loud.out.splitlines()[0]
+        self.assertIn("1 thread", described)
+        self.assertNotIn(described, quiet.out)
+        self.assertIn("all figures are measured", quiet.out)
+        chat = self.bench("--workload", "chat", "-n", "2", "-r", "1", "--device", "none", "-t", "1", "-q").out
+        self.assertNotIn(described, chat)
+        # The tiny model lies in the caches, where it is read faster than memory, or it is read slower.
+        self.assertRegex(quiet.out, r"decoding reads .* GB/s of weights (= \d+ % of|\(measured\)\. Reading memory alone with 1 thread )")
 
     def test_compare_and_repeat(self):
         one, _ = self.result(*TINY, *PLANNED, "--moe-cache-mib", "0")
@@ -110,12 +130,17 @@ class Bench(Case):
         self.assertEqual(sum(run["warm"] for run in got["runs"]), 6)
         self.assertIn(got["rows"][1]["verdict"], ("faster", "slower", "no difference seen", "not resolved"))
         self.assertRegex(got["conclusion"], r"Decode of .* times \(95 %: .* to .*; 3 pairs\)")
+        self.assertEqual(got["conclusion"].count("median of the ratios of neighbouring runs"), 1)
         self.assertIn(got["rows"][1]["verdict"], shown)
         again = self.works("bench", "--repeat", out).out
         self.assertIn("Against " + out, again)
         self.assertIn("decode was", again)
         for words in ("the model was", "the workload was", "the CPU was", "the program was"):
             self.assertNotIn(words, again)
+        again = self.works("bench", "--repeat", out, "-o", "csv")
+        self.assertIn(f"against {out}: ", again.err)
+        self.assertIn("decode was", again.err)
+        self.assertTrue(again.out.startswith("setting,state,"), again.out)
         changed = json.loads(pathlib.Path(one).read_text())
         changed["model"]["content"] = "00"
         changed["machine"]["cpu"] = "Another"
