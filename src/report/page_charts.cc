@@ -171,6 +171,7 @@ MaybeFigure settings_by(const ResultFile& result, Measure measure, bool is_goal)
 std::vector<MaybeFigure> settings_by_goal(const ResultFile& result) {
   std::vector<MaybeFigure> figures;
   const std::vector<Measure> measures = measures_of(result.goal);
+  figures.reserve(measures.size());
   for (const Measure measure : measures)
     figures.push_back(settings_by(result, measure,
                                   measure == measures[0] && !result.goal.empty() && result.goal != "mixed"));
