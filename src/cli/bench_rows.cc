@@ -130,12 +130,18 @@ std::vector<std::string> differences(const report::ResultFile& was, const report
       const auto before = report::rates_of(report::runs_of(was, s, true), rate);
       const auto now = report::rates_of(report::runs_of(is, s, true), rate);
       if (before.empty() || now.empty()) continue;
+      const std::string words =
+          fmt::format("'{}': {} was {:.1f} tok/s, now it is {:.1f}: ", is.settings[s].name, what,
+                      report::median(before), report::median(now));
+      if (before.size() < report::kFewestPairs || now.size() < report::kFewestPairs) {
+        found.push_back(words +
+                        fmt::format("{} and {} runs can't tell it from chance", before.size(), now.size()));
+        continue;
+      }
       const report::Ratio ratio = report::bootstrap_ratio(before, now);
-      found.push_back(
-          fmt::format("'{}': {} was {:.1f} tok/s, now it is {:.1f}: {:.3f} times (95 %: {:.3f} to {:.3f}; "
-                      "medians of {} and {} runs)",
-                      is.settings[s].name, what, report::median(before), report::median(now), ratio.ratio,
-                      ratio.interval.low, ratio.interval.high, before.size(), now.size()));
+      found.push_back(words + fmt::format("{:.3f} times (95 %: {:.3f} to {:.3f}; medians of {} and {} runs)",
+                                          ratio.ratio, ratio.interval.low, ratio.interval.high, before.size(),
+                                          now.size()));
     }
   return found;
 }

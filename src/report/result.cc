@@ -1,5 +1,7 @@
 #include "report/result.h"
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
@@ -8,6 +10,8 @@
 
 namespace spillway::report {
 namespace {
+
+constexpr double kMostNumber = 1e15;  // more is damage
 
 using Json = nlohmann::ordered_json;
 
@@ -146,6 +150,7 @@ struct Reader {
   void take(const std::string& where, const Json& j, double& v) {
     if (!j.is_number()) return wrong(where, "a number", j);
     v = j.get<double>();
+    if (!(std::abs(v) <= kMostNumber)) return wrong(where, "a number that can be, below 1e15,", j);
   }
   template <class T>
     requires std::is_unsigned_v<T>
@@ -195,6 +200,33 @@ struct Reader {
   }
 };
 
+// What is wrong with a text that is no JSON, and where.
+std::string json_fault(std::string_view text) {
+  try {
+    const Json json = Json::parse(text);
+    return fmt::format("it is {}, an object is needed", json.type_name());
+  } catch (const Json::exception& fault) {
+    const std::string_view words =
+        fault.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
+    const size_t name = words.find("] ");
+    return std::string(name == std::string_view::npos ? words : words.substr(name + 2));
+  }
+}
+
+// Times and speeds below zero are no measurements.
+Result<void> check_signs(const ResultFile& result) {
+  for (size_t i = 0; i < result.runs.size(); ++i)
+    for (size_t k = 0; k < result.runs[i].requests.size(); ++k) {
+      const Request& request = result.runs[i].requests[k];
+      if (request.ttft_s < 0 || request.prefill_s < 0 || request.decode_s < 0 ||
+          std::ranges::any_of(request.itl_ms, [](double ms) { return ms < 0; }))
+        return invalid("runs[{}].requests[{}]: a time is below 0", i, k);
+    }
+  for (size_t i = 0; i < result.rows.size(); ++i)
+    if (result.rows[i].decode_tok_s < 0) return invalid("rows[{}].decode_tok_s is below 0", i);
+  return {};
+}
+
 }  // namespace
 
 Result<ResultFile> parse_result(std::string_view text) {
@@ -203,13 +235,19 @@ Result<ResultFile> parse_result(std::string_view text) {
   if (json_depth(text) > limits::kMaxJsonDepth)
     return invalid("not a result: lists and objects are nested deeper than {}", limits::kMaxJsonDepth);
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return invalid("not a result: no JSON object");
+  if (!json.is_object()) return invalid("not a result: {}", json_fault(text));
   const auto schema = json.find("schema");
   if (schema == json.end() || !schema->is_number_unsigned())
     return invalid("not a result of this program: it has no 'schema'");
   if (*schema != kResultSchema)
     return unsupported("the result has schema {}, this build reads {}: use the build that wrote it",
                        schema->dump(), kResultSchema);
+  constexpr std::string_view kKinds[] = {"bench", "tune", "plan", "verify"};
+  const auto kind = json.find("kind");
+  if (kind == json.end() || !kind->is_string() ||
+      std::ranges::find(kKinds, kind->get<std::string>()) == std::end(kKinds))
+    return invalid("not a result: 'kind' is {}, one of {} is needed",
+                   kind == json.end() ? "missing" : kind->dump(), fmt::join(kKinds, ", "));
   ResultFile result;
   std::optional<Error> error;
   Reader reader{json, "", error};
@@ -219,6 +257,7 @@ Result<ResultFile> parse_result(std::string_view text) {
     if (result.runs[i].setting >= result.settings.size())
       return invalid("runs[{}].setting is {}, there are {} settings", i, result.runs[i].setting,
                      result.settings.size());
+  SW_TRY(check_signs(result));
   return result;
 }
 

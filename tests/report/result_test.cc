@@ -53,6 +53,12 @@ TEST(Result, WrongInputNamesThePlace) {
   EXPECT_EQ(message(good, "\"setting\": 1", "\"setting\": 2"), "runs[0].setting is 2, there are 2 settings");
   EXPECT_NE(message(good, "\"schema\": 1", "\"schema\": 9").find("schema 9"), std::string::npos);
   EXPECT_NE(message(good, "predicted", "guessed").find("rows[0].label"), std::string::npos);
+  EXPECT_EQ(message(good, "109.5", "-1"), "runs[0].requests[0]: a time is below 0");
+  EXPECT_NE(message(good, "109.5", "1e308").find("itl_ms[1]: a number that can be"), std::string::npos);
+  EXPECT_NE(message(good, "109.5", "NaN").find("line "), std::string::npos) << "where it is no JSON";
+  EXPECT_NE(message(good, "109.5", "1e999").find("overflow"), std::string::npos);
+  EXPECT_NE(message(good, "\"bench\"", "\"hardware\"").find("'kind' is \"hardware\""), std::string::npos);
+  EXPECT_NE(message("[]", "[]", "[]").find("it is array"), std::string::npos);
   for (const char* text : {"", "[]", "{", "{\"schema\": \"1\"}", "\xff", "3"})
     EXPECT_FALSE(parse_result(text)) << text;
 }
