@@ -3,11 +3,11 @@
 settings win is not asked; that the whole way works, is."""
 import json, os, pathlib, shutil, unittest
 
-from cli_case import Case, make, FOLDER
+from cli_case import FOLDER, SECONDS, Case, make
 
 MODEL = "--layers 2 --experts 8 --used 2 --type Q8_0 --vocabulary 300 --context 4096"
 HOST = ["--device", "host", "-cmoe"]
-QUICK = ["--minutes", "0.2", "-t", "1"]
+QUICK = ["--minutes", str(SECONDS / 600), "-t", "1"]  # more where the build is slower
 
 
 def conversations(n):
