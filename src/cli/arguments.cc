@@ -16,6 +16,16 @@ bool is_one_dash(std::string_view name) {
   return std::ranges::find(kOneDashNames, name) != std::end(kOneDashNames);
 }
 
+// For a shell.
+std::string quoted(const std::string& value) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  if (!value.empty() && value.find_first_not_of(kPlain) == std::string::npos) return value;
+  std::string text = "'";
+  for (const char c : value) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 }  // namespace
 
 std::vector<std::string> rewrite_arguments(int argc, char** argv) {
@@ -44,16 +54,6 @@ std::string name_as_written(const CLI::Option& option) {
   for (const std::string& name : option.get_lnames())
     if (is_one_dash(name)) return "-" + name;
   return option.get_snames().empty() ? "--" + option.get_lnames()[0] : "-" + option.get_snames()[0];
-}
-
-// For a shell.
-std::string quoted(const std::string& value) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
-  if (!value.empty() && value.find_first_not_of(kPlain) == std::string::npos) return value;
-  std::string text = "'";
-  for (const char c : value) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
 }
 
 std::string command_line(const CLI::App& command) {

@@ -96,22 +96,6 @@ Result<tune::Workload> own_workload(const TuneFlags& flags) {
   return workload;
 }
 
-// Conversations of several topics.
-Result<tune::Workload> built_in_topics() {
-  tune::Workload all{.name = "chat, code and document", .conversations = {}};
-  std::vector<tune::Workload> parts;
-  for (const char* name : {"chat", "code", "document"}) {
-    SW_ASSIGN(tune::Workload part, tune::builtin_workload(name));
-    parts.push_back(std::move(part));
-  }
-  // In turn, so that both halves have some of each.
-  for (size_t i = 0; std::ranges::any_of(parts, [&](const auto& p) { return i < p.conversations.size(); });
-       ++i)
-    for (tune::Workload& part : parts)
-      if (i < part.conversations.size()) all.conversations.push_back(std::move(part.conversations[i]));
-  return all;
-}
-
 // The options with which everything is tried: the largest cache and micro-batch, within the limits.
 Result<engine::Options> lab_options(const TuneFlags& flags, const CLI::App& command,
                                     std::span<const tune::Workload> workloads) {
@@ -284,7 +268,7 @@ Result<void> keep(const TuneFlags& flags, const CLI::App& command, const engine:
 Result<int> tune_model(TuneFlags& flags, const CLI::App& command, const std::string& typed) {
   SW_TRY(check_output_file(flags.out, {flags.load.model, flags.workload_file, flags.machine_file}));
   SW_ASSIGN(const tune::Goal goal, tune::parse_goal(flags.goal));
-  SW_ASSIGN(const tune::Workload topics, built_in_topics());
+  const tune::Workload topics = tune::builtin_topics();
   tune::Workload workload = topics;
   if (!flags.workload_file.empty()) {
     SW_ASSIGN(workload, own_workload(flags));

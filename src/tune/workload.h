@@ -46,6 +46,8 @@ struct Workload {
 // questions about it; long: few long answers; users: short conversations of four users at once.
 std::vector<std::string> workload_names();
 Result<Workload> builtin_workload(std::string_view name);
+// chat, code and document in one: conversations in turn, so that both halves (split) have some of each.
+Workload builtin_topics();
 
 // One conversation a line, as requests to an OpenAI-style server:
 //

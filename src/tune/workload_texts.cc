@@ -1,5 +1,7 @@
 // The built-in workloads. All texts were written for this program; they are about different things, since
 // experts specialise, and a cache that is warm for one topic may be cold for the next.
+#include <algorithm>
+
 #include "tune/bench_text.h"
 #include "tune/workload.h"
 
@@ -232,6 +234,15 @@ Result<Workload> builtin_workload(std::string_view name) {
     return fail(Error::Kind::kNotFound, "there is no workload '{}'; there are {}, and files", name,
                 fmt::join(workload_names(), ", "));
   return workload;
+}
+
+Workload builtin_topics() {
+  Workload all{.name = "chat, code and document", .conversations = {}};
+  std::vector<Conversation> parts[] = {chat(), code(), documents()};
+  for (size_t i = 0; std::ranges::any_of(parts, [&](const auto& part) { return i < part.size(); }); ++i)
+    for (std::vector<Conversation>& part : parts)
+      if (i < part.size()) all.conversations.push_back(std::move(part[i]));
+  return all;
 }
 
 }  // namespace spillway::tune

@@ -19,15 +19,6 @@ namespace {
 
 constexpr double kMinutes = 3, kCachePercent = 40;
 
-Result<tune::Workload> topics() {
-  tune::Workload all{.name = "chat, code and document", .conversations = {}};
-  for (const char* name : {"chat", "code", "document"}) {
-    SW_ASSIGN(tune::Workload part, tune::builtin_workload(name));
-    for (tune::Conversation& one : part.conversations) all.conversations.push_back(std::move(one));
-  }
-  return all;
-}
-
 std::string interval_text(std::span<const double> values, double factor) {
   if (values.size() < 3) return "no interval: too few";
   const report::Interval interval = report::bootstrap_median(values);
@@ -35,7 +26,7 @@ std::string interval_text(std::span<const double> values, double factor) {
 }
 
 Result<void> measure(const std::string& path, double minutes, double cache_percent) {
-  SW_ASSIGN(const tune::Workload workload, topics());
+  const tune::Workload workload = tune::builtin_topics();
   engine::Options options{.path = path, .threads = 1, .context = 4096};
   options.device.device = "host";
   options.device.experts_on_host = true;
