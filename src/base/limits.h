@@ -42,6 +42,7 @@ inline constexpr uint32_t kMaxStopStrings = 64;
 
 // Records. A run of an hour at 100 tok/s keeps 360,000 latencies, 4 MiB as JSON.
 inline constexpr uint64_t kMaxResultBytes = 256 << 20;
+inline constexpr uint64_t kMaxTraceBytes = uint64_t{4} << 30;  // half a day of decoding at 100 tok/s
 inline constexpr uint64_t kMaxProfileBytes = 1 << 20;
 inline constexpr uint32_t kMaxJsonDepth = 64;  // of any JSON that is read; results need 5
 

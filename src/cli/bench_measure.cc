@@ -50,22 +50,6 @@ engine::CacheSize larger(const engine::CacheSize& a, const engine::CacheSize& b)
   return a.value >= b.value ? a : b;
 }
 
-const char* load_mode_flag(engine::LoadMode mode) {
-  switch (mode) {
-    case engine::LoadMode::kAuto:
-      return "auto";
-    case engine::LoadMode::kRead:
-      return "none";
-    case engine::LoadMode::kMmap:
-      return "mmap";
-    case engine::LoadMode::kMlock:
-      return "mlock";
-    case engine::LoadMode::kDirect:
-      return "dio";
-  }
-  return "auto";
-}
-
 void add_note(std::vector<std::string>& notes, const std::string& note) {
   if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
 }
@@ -171,7 +155,8 @@ Result<void> BenchMeasurement::activate(size_t setting) {
     cold_ = cold_ || engine_->placement().n_planned_layers() > 0;
   }
   active_ = setting;
-  take_effective(setting);
+  take_effective(result_.settings[setting].flags, *engine_);
+  cache_bytes_[setting] = static_cast<double>(engine_->placement().cache_bytes());
   return {};
 }
 
@@ -233,18 +218,6 @@ Result<void> BenchMeasurement::take_facts() {
   SW_ASSIGN(text_, tokenizer_->encode(tune::bench_text(), {.add_special = false}));
   if (text_.empty()) return invalid("the model's tokenizer makes no tokens of ordinary text");
   return {};
-}
-
-// What `auto` and 0 came to.
-void BenchMeasurement::take_effective(size_t setting) {
-  FlagValues& flags = result_.settings[setting].flags;
-  const engine::MemoryPlan& memory = engine_->memory();
-  flags["-t"] = fmt::format("{}", memory.threads);
-  flags["-c"] = fmt::format("{}", memory.context);
-  flags["-ub"] = fmt::format("{}", memory.ubatch);
-  flags["-lm"] = load_mode_flag(memory.mode);
-  flags["--device"] = engine_->device() ? engine_->device()->id : "none";
-  cache_bytes_[setting] = static_cast<double>(engine_->placement().cache_bytes());
 }
 
 // How many there will be, cold ones included, if all settings are like the loaded one.

@@ -42,7 +42,6 @@ class BenchMeasurement {
   Result<void> load(size_t setting);
   Result<void> read_works();
   Result<void> take_facts();
-  void take_effective(size_t setting);
   void estimate_runs();
   bool is_single() const { return job_.settings.size() == 1; }
   const tune::Workload* workload(size_t setting) const;

@@ -58,10 +58,16 @@ Result<LoadSetting> LoadSetting::parse(const FlagValues& given) {
   return setting;
 }
 
-FlagValues LoadSetting::all() const {
+FlagValues LoadSetting::all() const { return load_flags_of(*command_); }
+
+FlagValues load_flags_of(const CLI::App& command) {
+  LoadFlags scratch;
+  const auto all = load_command(scratch);
   FlagValues values;
-  for (const CLI::Option* option : command_->get_options()) {
-    const std::string name = name_as_written(*option);
+  for (const CLI::Option* known : all->get_options()) {
+    const std::string name = name_as_written(*known);
+    const CLI::Option* option = find(command, name);
+    if (option == nullptr) continue;
     if (!has_value(*option)) {
       if (option->count() > 0) values[name] = "on";
     } else if (option->count() > 0) {
@@ -72,6 +78,15 @@ FlagValues LoadSetting::all() const {
     }
   }
   return values;
+}
+
+void take_effective(FlagValues& flags, const engine::Engine& engine) {
+  const engine::MemoryPlan& memory = engine.memory();
+  flags["-t"] = fmt::format("{}", memory.threads);
+  flags["-c"] = fmt::format("{}", memory.context);
+  flags["-ub"] = fmt::format("{}", memory.ubatch);
+  flags["-lm"] = engine::load_mode_name(memory.mode);
+  flags["--device"] = engine.device() ? engine.device()->id : "none";
 }
 
 void LoadSettingFlags::add_to(CLI::App& command) {

@@ -34,6 +34,12 @@ class LoadSetting {
   std::unique_ptr<CLI::App> command_;
 };
 
+// Of any command that loads a model: its load flags with their values, as LoadSetting::all() has them.
+FlagValues load_flags_of(const CLI::App& command);
+// What `auto` and 0 came to when the model was loaded: threads, context, micro-batch, loading mode and
+// device.
+void take_effective(FlagValues& flags, const engine::Engine& engine);
+
 // The load flags of a command, each of which may be a list of values (but the model's and the files').
 class LoadSettingFlags {
  public:

@@ -14,6 +14,7 @@
 #include "cli/profiles.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
+#include "cli/trace_file.h"
 #include "experts/machines.h"
 #include "gguf/reader.h"
 #include "sys/file.h"
@@ -51,20 +52,9 @@ Result<gguf::Header> read_header(const std::string& path, uint64_t& file_bytes) 
 }
 
 Result<tune::PlanMachine> find_machine(const std::string& name) {
-  if (name == "this") {
-    SW_ASSIGN(const tune::ProfileFile file, profile_of_this_machine("--machine"));
-    return tune::plan_machine_of(file);
-  }
-  auto machine = tune::known_plan_machine(name);
-  if (machine) return machine;
-  if (!std::filesystem::exists(name))
-    return fail(Error::Kind::kNotFound, "--machine: {}; and 'this', and profiles that 'spillway probe' wrote",
-                machine.error().message);
-  SW_ASSIGN(const std::string text, read_text_file(name, limits::kMaxProfileBytes));
-  auto file = tune::parse_profile_file(text);
-  if (!file) return std::unexpected(file.error().in(name));
-  if (file->profile.name.empty()) file->profile.name = std::filesystem::path(name).stem().string();
-  return tune::plan_machine_of(*file);
+  if (auto known = tune::known_plan_machine(name)) return known;
+  SW_ASSIGN(const tune::ProfileFile file, find_measured("--machine", name));
+  return tune::plan_machine_of(file);
 }
 
 Result<std::vector<tune::PlanMachine>> find_machines(const PlanFlags& flags) {
@@ -82,21 +72,12 @@ Result<std::vector<tune::PlanMachine>> find_machines(const PlanFlags& flags) {
   return machines;
 }
 
-Result<experts::Trace> read_trace_file(const std::string& path) {
-  SW_ASSIGN(const auto file, sys::open_file(path));
-  std::vector<std::byte> bytes(file->size());
-  SW_TRY(file->read_at(0, bytes));
-  auto trace = experts::parse_trace(bytes);
-  if (!trace) return std::unexpected(trace.error().in(path));
-  return trace;
-}
-
 // The same routes in all three where they are from a trace.
 Result<tune::RoutesByRepetition> make_routes(const PlanFlags& flags, const tune::PlanModel& model,
                                              const std::function<bool()>& go_on) {
   SW_ASSIGN(tune::RoutesByRepetition routes, tune::routes_from_statistic(model, flags.use, go_on));
   if (flags.trace.empty()) return routes;
-  SW_ASSIGN(const experts::Trace trace, read_trace_file(flags.trace));
+  SW_ASSIGN(const experts::Trace trace, read_trace(flags.trace));
   auto recorded = tune::routes_from_trace(model, trace);
   if (!recorded) return std::unexpected(recorded.error().in(flags.trace));
   for (tune::PlanRoutes& r : routes) {
@@ -244,6 +225,27 @@ std::vector<std::string> notes_of(const PlanFlags& flags, const std::vector<tune
   return notes;
 }
 
+// What a plan supposes, and the placement that it came to.
+report::Setting setting_of(const PlanFlags& flags, const tune::MachinePlan& plan) {
+  const auto mib = [](uint64_t bytes) {
+    return fmt::format("{:.6g}", static_cast<double>(bytes) / (1 << 20));
+  };
+  const engine::Placement& placement = plan.layout.placement;
+  report::Setting setting{
+      .name = plan.name,
+      .flags = {{"-m", flags.model},
+                {"--machine", plan.name},
+                {"--device-mib", mib(plan.machine.device_bytes)},
+                {"--host-mib", mib(plan.machine.host_bytes)},
+                {"-c", fmt::format("{}", flags.use.context)},
+                {"-ub", fmt::format("{}", flags.use.ubatch)},
+                {"-ngl", fmt::format("{}", placement.layers.size() - placement.first_device_layer)},
+                {"--moe-cache-mib", mib(placement.cache_bytes())},
+                {"--moe-cache-cpu-share", "auto"}}};
+  if (!flags.trace.empty()) setting.flags["--trace"] = flags.trace;
+  return setting;
+}
+
 report::ResultFile result_of(const PlanFlags& flags, const std::string& typed, const tune::PlanModel& model,
                              uint64_t file_bytes, const std::vector<tune::MachinePlan>& plans) {
   report::ResultFile result;
@@ -254,7 +256,10 @@ report::ResultFile result_of(const PlanFlags& flags, const std::string& typed, c
   // No hash of the content: a plan reads no weights.
   result.model = {model.description.name, std::filesystem::path(flags.model).filename().string(), "",
                   file_bytes};
-  for (const tune::MachinePlan& plan : plans) tune::add_to_result(result, plan);
+  for (const tune::MachinePlan& plan : plans) {
+    result.settings.push_back(setting_of(flags, plan));
+    tune::add_to_result(result, plan);
+  }
   result.notes = notes_of(flags, plans);
   for (const tune::MachinePlan& plan : plans)
     if (plan.estimate)

@@ -88,6 +88,8 @@ Result<void> write_profile(const std::string& path, const tune::ProfileFile& fil
   return write_output_file(path, tune::to_json(file));
 }
 
+namespace {
+
 Result<tune::ProfileFile> profile_of_this_machine(const std::string& flag) {
   const SavedProfile* best = nullptr;
   const std::vector<SavedProfile> all = saved_profiles();
@@ -104,19 +106,28 @@ Result<tune::ProfileFile> profile_of_this_machine(const std::string& flag) {
   return best->file;
 }
 
-Result<experts::HardwareProfile> find_profile(const std::string& flag, const std::string& name_or_path) {
-  if (name_or_path == "this") {
-    SW_ASSIGN(tune::ProfileFile file, profile_of_this_machine(flag));
-    return std::move(file.profile);
+}  // namespace
+
+Result<tune::ProfileFile> find_measured(const std::string& flag, const std::string& this_or_path) {
+  if (this_or_path == "this") return profile_of_this_machine(flag);
+  if (!std::filesystem::exists(this_or_path)) {
+    std::string names;
+    for (const experts::HardwareProfile& known : experts::known_machines()) names += known.name + ", ";
+    return fail(
+        Error::Kind::kNotFound,
+        "{} {}: there is no such file; known machines are {}and 'this', which 'spillway probe' measures",
+        flag, this_or_path, names);
   }
-  auto machine = experts::find_machine(name_or_path);
-  if (machine) return machine;
-  const std::string place = fmt::format("{} {}", flag, name_or_path);
-  if (!std::filesystem::exists(name_or_path))
-    return fail(Error::Kind::kNotFound, "{}: {}; and there is no such file", place, machine.error().message);
-  auto file = read_profile(name_or_path);
+  auto file = read_profile(this_or_path);
   if (!file) return std::unexpected(file.error().in(flag));
-  return file->profile;
+  if (file->profile.name.empty()) file->profile.name = std::filesystem::path(this_or_path).stem().string();
+  return file;
+}
+
+Result<experts::HardwareProfile> find_profile(const std::string& flag, const std::string& name) {
+  if (auto known = experts::find_machine(name)) return known;
+  SW_ASSIGN(tune::ProfileFile file, find_measured(flag, name));
+  return std::move(file.profile);
 }
 
 }  // namespace spillway::cli

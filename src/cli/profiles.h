@@ -27,11 +27,11 @@ std::vector<std::string> unreadable_profiles();
 
 Result<void> write_profile(const std::string& path, const tune::ProfileFile& file);
 
-// What 'probe' saved here, of a device if there is one; says where the machine has changed since. The error
-// names the flag.
-Result<tune::ProfileFile> profile_of_this_machine(const std::string& flag);
+// Of a machine that was measured: "this", what `probe` saved here (of a device if there is one), which says
+// where the machine has changed since; or that of a file. The error names the flag and the known machines.
+Result<tune::ProfileFile> find_measured(const std::string& flag, const std::string& this_or_path);
 
-// A known machine's by its name (experts/machines.h), "this", or that of a file; the error names the flag.
-Result<experts::HardwareProfile> find_profile(const std::string& flag, const std::string& name_or_path);
+// The same, or a known machine's by its name (experts/machines.h).
+Result<experts::HardwareProfile> find_profile(const std::string& flag, const std::string& name);
 
 }  // namespace spillway::cli

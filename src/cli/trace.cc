@@ -19,6 +19,7 @@
 #include "cli/profiles.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
+#include "cli/trace_file.h"
 #include "experts/comparison.h"
 #include "tune/bench_text.h"
 
@@ -110,23 +111,6 @@ Result<int> record(RecordFlags& flags, const CLI::App& command) {
 }
 
 // ---- show, replay, compare ----
-
-Result<experts::Trace> read_trace(const std::string& path) {
-  if (!std::filesystem::is_regular_file(path) && std::filesystem::exists(path))
-    return fail(Error::Kind::kIo, "'{}' cannot be read: it is no regular file", path);
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) return fail(Error::Kind::kIo, "'{}' cannot be read: {}", path, std::strerror(errno));
-  const auto size = in.tellg();
-  if (size < 0) return fail(Error::Kind::kIo, "'{}' cannot be read: it is no regular file", path);
-  std::vector<char> bytes(static_cast<size_t>(size));
-  in.seekg(0);
-  in.read(bytes.data(), size);
-  if (!in) return fail(Error::Kind::kIo, "'{}' cannot be read whole", path);
-  auto trace = experts::parse_trace(std::as_bytes(std::span(bytes)));
-  if (!trace) return std::unexpected(trace.error().in(path));
-  if (!trace->whole) note(fmt::format("'{}' breaks off; what is there is used", path));
-  return trace;
-}
 
 std::string choice_text(const experts::Choice& choice) {
   return choice.is_number() ? fmt::format("{}", choice.value) : "auto";

@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "cli/arguments.h"
 #include "cli/common.h"
-#include "cli/load_flags.h"
+#include "cli/load_settings.h"
 #include "cli/model_text.h"
 #include "cli/output_file.h"
 #include "cli/probe.h"
@@ -27,6 +27,8 @@ namespace {
 // Users of a workload from a file, which is to be read first.
 constexpr uint32_t kMostUsers = 64;
 constexpr uint32_t kLargestUbatch = 2048;  // where prompts are what is asked for
+constexpr const char* kTuned[] = {"--moe-cache-cpu-share", "--moe-cache-admit",     "--moe-promote",
+                                  "--moe-cache-policy",    "--moe-cache-half-life", "--moe-explore"};
 
 struct TuneFlags {
   LoadFlags load;
@@ -122,8 +124,7 @@ Result<engine::Options> lab_options(const TuneFlags& flags, const CLI::App& comm
   }
   const bool prompts = flags.goal == "ttft" || flags.goal == "mixed";
   if (prompts && command.count("--ub") == 0) options.ubatch = std::min(kLargestUbatch, options.context);
-  for (const char* flag : {"--moe-cache-cpu-share", "--moe-cache-admit", "--moe-promote",
-                           "--moe-cache-policy", "--moe-cache-half-life", "--moe-explore"})
+  for (const char* flag : kTuned)
     if (command.count(flag) > 0) note(fmt::format("{} has no effect here: tuning sets it", flag));
   return options;
 }
@@ -265,6 +266,20 @@ Result<void> keep(const TuneFlags& flags, const CLI::App& command, const engine:
   return {};
 }
 
+// What every setting that is tried shares; those that are tuned have their defaults.
+Result<FlagValues> shared_flags(const CLI::App& command, const engine::Engine& engine, uint32_t ubatch) {
+  FlagValues flags = load_flags_of(command);
+  for (const char* flag : kTuned) flags.erase(flag);
+  flags.erase("--moe-cache-mib");  // the largest that may be tried
+  SW_ASSIGN(const LoadSetting defaults, LoadSetting::parse({{"-m", flags["-m"]}}));
+  flags.merge(defaults.all());
+  take_effective(flags, engine);
+  flags["-ub"] = fmt::format("{}", ubatch);
+  for (const char* limit : {"--max-device-mib", "--max-host-mib"})
+    if (command.count(limit) > 0) flags[limit] = command[limit]->as<std::string>();
+  return flags;
+}
+
 Result<int> tune_model(TuneFlags& flags, const CLI::App& command, const std::string& typed) {
   SW_TRY(check_output_file(flags.out, {flags.load.model, flags.workload_file, flags.machine_file}));
   SW_ASSIGN(const tune::Goal goal, tune::parse_goal(flags.goal));
@@ -314,6 +329,7 @@ Result<int> tune_model(TuneFlags& flags, const CLI::App& command, const std::str
     setup.load_modes = {engine::LoadMode::kRead, engine::LoadMode::kMmap, engine::LoadMode::kMlock};
   if (machine.file) setup.threads = thread_choices(*machine.file, engine->memory().threads);
   tune::EngineLab lab(std::move(engine), std::move(setup));
+  SW_ASSIGN(const FlagValues shared, shared_flags(command, lab.engine(), lab.facts().default_ubatch));
   auto report = tune::tune(lab, start, {.goal = goal, .seconds = 60 * flags.minutes - probed_s},
                            [&](const tune::TuneProgress& progress) { bar.update(progress); });
   bar.clear();
@@ -327,6 +343,8 @@ Result<int> tune_model(TuneFlags& flags, const CLI::App& command, const std::str
   SW_ASSIGN(result.machine, tune::machine_facts(lab.engine().device()));
   result.workload = workload.facts();
   result.workload.users = flags.users;
+  for (report::Setting& setting : result.settings)
+    setting.flags.insert(shared.begin(), shared.end());  // behind its own
   if (!flags.out.empty()) SW_TRY(write_output_file(flags.out, report::to_json(result)));
   if (flags.json) {
     fmt::print("{}\n", report::to_json(result));

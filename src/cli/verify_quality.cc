@@ -165,9 +165,11 @@ class Verifier {
   const Verification& found() const { return found_; }
   // That was compared; nullptr: none.
   const backend::DeviceInfo* device() const { return device_ ? &*device_ : nullptr; }
+  // In force in what was run, in its order.
+  const std::vector<report::Setting>& settings() const { return settings_; }
 
-  Result<void> run_reference(engine::Options options) {
-    SW_ASSIGN(const auto engine, load(std::move(options)));
+  Result<void> run_reference(const Alternative& reference) {
+    SW_ASSIGN(const auto engine, load(reference));
     SW_ASSIGN(store_, make_store(flags_, text_, engine->vocabulary()));
     row_.resize(engine->vocabulary());
     SW_TRY(run_text(*engine, text_.tokens, "reference",
@@ -178,7 +180,7 @@ class Verifier {
 
   Result<void> compare(const Alternative& alternative) {
     Compared compared{.name = alternative.name, .must_be_equal = alternative.must_be_equal};
-    auto engine = load(alternative.options);
+    auto engine = load(alternative);
     if (!engine && engine.error().kind == Error::Kind::kNoMemory) {
       compared.skipped = engine.error().message;
       found_.compared.push_back(std::move(compared));
@@ -210,11 +212,18 @@ class Verifier {
   }
 
  private:
-  Result<std::unique_ptr<engine::Engine>> load(engine::Options options) const {
+  Result<std::unique_ptr<engine::Engine>> load(const Alternative& alternative) {
+    engine::Options options = alternative.options;
     const auto needed =
         std::max(text_.tokens.size(), std::min(kPromptTokens, text_.tokens.size()) + flags_.generate);
     options.context = std::max(options.context, static_cast<uint32_t>(needed));
-    return load_quietly(options);
+    FlagValues& flags = settings_.emplace_back(alternative.name, alternative.flags).flags;
+    if (!flags_.text_file.empty()) flags["-f"] = flags_.text_file;
+    flags["-n"] = fmt::format("{}", flags_.generate);
+    flags["--tokens"] = fmt::format("{}", text_.tokens.size());
+    auto engine = load_quietly(options);
+    if (engine) take_effective(flags, **engine);
+    return engine;
   }
 
   const VerifyFlags& flags_;
@@ -223,11 +232,11 @@ class Verifier {
   std::vector<float> row_;
   std::vector<int32_t> answer_;  // the reference's
   std::optional<backend::DeviceInfo> device_;
+  std::vector<report::Setting> settings_;
   Verification found_;
 };
 
-Result<void> write_result(const VerifyFlags& flags, const CLI::App& command, const Verifier& verifier,
-                          const std::vector<Alternative>& list) {
+Result<void> write_result(const VerifyFlags& flags, const CLI::App& command, const Verifier& verifier) {
   report::ResultFile result{.kind = "verify"};
   const Text& text = verifier.text();
   result.created = tune::utc_now();
@@ -237,8 +246,7 @@ Result<void> write_result(const VerifyFlags& flags, const CLI::App& command, con
   SW_ASSIGN(result.machine, tune::machine_facts(verifier.device()));
   result.workload = {
       .name = text.name, .content = tune::content_hash(std::as_bytes(std::span(text.tokens))), .requests = 1};
-  result.settings.push_back({"reference", {{"--device", "none"}, {"-ctk", "f16"}, {"-ctv", "f16"}}});
-  for (const Alternative& a : list) result.settings.push_back({a.name, a.flags});
+  result.settings = verifier.settings();
   add_to_result(verifier.found(), result);
   return write_output_file(flags.out, report::to_json(result));
 }
@@ -251,12 +259,12 @@ Result<int> verify_quality(const VerifyFlags& flags, const CLI::App& command) {
   SW_TRY(check_output_file(flags.out, inputs));
   inputs.push_back(flags.out);
   SW_TRY(flags.load.check_outputs(inputs));
-  SW_ASSIGN(const engine::Options reference, reference_options(flags, command));
+  SW_ASSIGN(const Alternative plain, reference(flags, command));
   SW_ASSIGN(const std::vector<Alternative> list, alternatives(flags, command));
   SW_ASSIGN(Text text, read_text(flags));
   for (const std::string& path : flags.against) SW_TRY(check_vocabulary(text.tokenizer->vocabulary(), path));
   Verifier verifier(flags, std::move(text));
-  if (const auto done = verifier.run_reference(reference); !done) {
+  if (const auto done = verifier.run_reference(plain); !done) {
     if (done.error().kind != Error::Kind::kCancelled) return std::unexpected(done.error());
     note("stopped before anything could be compared");
     return kExitInterrupted;
@@ -273,7 +281,7 @@ Result<int> verify_quality(const VerifyFlags& flags, const CLI::App& command) {
                            .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   else
     fmt::print("{}", verification_text(found, flags.limits));
-  if (!flags.out.empty()) SW_TRY(write_result(flags, command, verifier, list));
+  if (!flags.out.empty()) SW_TRY(write_result(flags, command, verifier));
   if (!flush_stdout()) return fail(Error::Kind::kIo, "standard output cannot be written to");
   if (found.interrupted) return kExitInterrupted;
   return found.passed() ? kExitOk : kExitError;

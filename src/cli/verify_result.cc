@@ -147,8 +147,12 @@ void add_to_result(const Verification& found, report::ResultFile& result) {
     add_estimate("perplexity", "", q.other_perplexity());
     add_estimate("perplexity of the reference", "", q.reference_perplexity());
     add_estimate("perplexity ratio", "", q.perplexity_ratio());
+    if (c.answer_tokens > 0) add("answer", "tokens", static_cast<double>(c.answer_tokens), {});
     if (c.answer)
       add("first different token of the answer", "token", static_cast<double>(c.answer->token), {});
+    result.notes.push_back(fmt::format("{}: {}{}.", c.name,
+                                       c.must_be_equal ? "every bit is promised" : "held to the limits",
+                                       c.answer || c.answer_tokens == 0 ? "" : "; the answers are the same"));
     for (const std::string& what : c.shortfalls)
       result.notes.push_back(fmt::format("{} falls short: {}.", c.name, what));
   }

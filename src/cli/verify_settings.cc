@@ -29,15 +29,23 @@ struct Choice {
   std::string device = "none", cache = "auto", share = "auto", key = "f16", value = "f16";
 };
 
-Result<engine::Options> options_with(const VerifyFlags& flags, const CLI::App& command,
-                                     const Choice& choice) {
+Result<Alternative> alternative(std::string name, const VerifyFlags& flags, const CLI::App& command,
+                                const Choice& choice) {
   LoadFlags load = flags.load;
   load.device.device = choice.device;
   load.device.cache = choice.cache;
   load.device.share = choice.share;
   load.key_type = choice.key;
   load.value_type = choice.value;
-  return load.options(command);
+  Alternative made{.name = std::move(name), .flags = load_flags_of(command)};
+  for (const auto& [flag, value] : {std::pair("--device", choice.device),
+                                    {"--moe-cache-mib", choice.cache},
+                                    {"--moe-cache-cpu-share", choice.share},
+                                    {"-ctk", choice.key},
+                                    {"-ctv", choice.value}})
+    made.flags[flag] = value;
+  SW_ASSIGN(made.options, load.options(command));
+  return made;
 }
 
 Result<void> add_device_settings(const VerifyFlags& flags, const CLI::App& command,
@@ -45,22 +53,19 @@ Result<void> add_device_settings(const VerifyFlags& flags, const CLI::App& comma
   const DeviceFlags& device = flags.load.device;
   for (const std::string& name : split(device.device)) {
     // Opened once before anything is loaded, so that a device that isn't there is known at once.
-    SW_ASSIGN(const engine::Options probe, options_with(flags, command, {.device = name}));
-    SW_ASSIGN(const engine::OpenedDevice opened, engine::open_device(probe.device));
+    SW_ASSIGN(const Alternative any, alternative("", flags, command, {.device = name}));
+    SW_ASSIGN(const engine::OpenedDevice opened, engine::open_device(any.options.device));
     if (!opened.device) {
       why_none = opened.reason;
       continue;
     }
     for (const std::string& cache : split(device.cache))
       for (const std::string& share : split(device.share)) {
-        Alternative alternative{
-            .name = fmt::format("{}, cache {}, share {}", opened.device->info().id, cache, share),
-            .must_be_equal = true};
-        alternative.flags = {
-            {"--device", name}, {"--moe-cache-mib", cache}, {"--moe-cache-cpu-share", share}};
-        SW_ASSIGN(alternative.options,
-                  options_with(flags, command, {.device = name, .cache = cache, .share = share}));
-        list.push_back(std::move(alternative));
+        SW_ASSIGN(Alternative made,
+                  alternative(fmt::format("{}, cache {}, share {}", opened.device->info().id, cache, share),
+                              flags, command, {.device = name, .cache = cache, .share = share}));
+        made.must_be_equal = true;
+        list.push_back(std::move(made));
       }
   }
   return {};
@@ -72,10 +77,8 @@ Result<void> add_kv_types(const VerifyFlags& flags, const CLI::App& command, std
   for (const std::string& key : keys)
     for (const std::string& value : values) {
       if (key == "f16" && value == "f16") continue;  // the reference
-      Alternative alternative{.name = fmt::format("KV cache: keys {}, values {}", key, value)};
-      alternative.flags = {{"--device", "none"}, {"-ctk", key}, {"-ctv", value}};
-      SW_ASSIGN(alternative.options, options_with(flags, command, {.key = key, .value = value}));
-      list.push_back(std::move(alternative));
+      SW_ASSIGN(list.emplace_back(), alternative(fmt::format("KV cache: keys {}, values {}", key, value),
+                                                 flags, command, {.key = key, .value = value}));
     }
   return {};
 }
@@ -85,20 +88,18 @@ Result<void> add_files(const VerifyFlags& flags, const CLI::App& command, std::v
   SW_ASSIGN(const report::Model own, tune::model_facts(flags.load.model));
   for (const std::string& path : flags.against) {
     SW_ASSIGN(const report::Model other, tune::model_facts(path));
-    // A copy of the file promises what the file itself does.
-    Alternative alternative{.name = other.file, .must_be_equal = other.content == own.content};
-    alternative.flags = {{"--device", "none"}, {"--against", path}};
-    SW_ASSIGN(alternative.options, reference_options(flags, command));
-    alternative.options.path = path;
-    list.push_back(std::move(alternative));
+    SW_ASSIGN(Alternative made, alternative(other.file, flags, command, {}));
+    made.must_be_equal = other.content == own.content;  // a copy of the file promises what the file does
+    made.options.path = made.flags["-m"] = path;
+    list.push_back(std::move(made));
   }
   return {};
 }
 
 }  // namespace
 
-Result<engine::Options> reference_options(const VerifyFlags& flags, const CLI::App& command) {
-  return options_with(flags, command, {});
+Result<Alternative> reference(const VerifyFlags& flags, const CLI::App& command) {
+  return alternative("reference", flags, command, {});
 }
 
 Result<std::vector<Alternative>> alternatives(const VerifyFlags& flags, const CLI::App& command) {

@@ -73,6 +73,9 @@ class Plan(Case):
         result = json.loads(pathlib.Path(out).read_text())
         self.assertEqual(result["kind"], "plan")
         self.assertEqual({row["label"] for row in result["rows"]}, {"estimated"})
+        flags = result["settings"][0]["flags"]
+        self.assertEqual((flags["-c"], flags["-ub"], flags["--device-mib"]), ("4096", "512", "24576"))
+        self.assertAlmostEqual(float(flags["--moe-cache-mib"]) * 2**20 / result["rows"][0]["cache_bytes"], 1, delta=1e-5)
         self.assertIn("--machine rtx4090-pcie4-ddr5 --out", json.loads(pathlib.Path(out).read_text())["command"])
         page = self.works("report", out, "--out", "-").out
         self.assertIn("memory channels x 2", page)

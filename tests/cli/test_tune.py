@@ -37,6 +37,11 @@ class Tune(Case):
         self.assertTrue(result["conclusion"])
         self.assertTrue(result["model"]["content"] and result["build"]["version"] and result["machine"]["cpu"])
         self.assertIn("spillway tune", result["command"])
+        for setting in result["settings"]:
+            flags = setting["flags"]
+            self.assertEqual((flags["-m"], flags["--device"], flags["-ctk"]), (make(MODEL), "host", "f16"))
+            self.assertGreater(int(flags["-t"]) * int(flags["-c"]) * int(flags["-ub"]), 0)
+        self.assertGreater(len({setting["flags"]["--moe-cache-mib"] for setting in result["settings"]}), 1)
         measured = [row for row in result["rows"] if row["label"] == "measured"]
         self.assertGreaterEqual(len(measured), 2)
         self.assertEqual(measured[0]["setting"], "cache auto, share auto")

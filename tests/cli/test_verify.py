@@ -94,6 +94,13 @@ class Verify(Case):
         self.assertIn("--min-top1 0", result["command"])
         self.assertNotEqual(result["machine"]["device"], "none")
         self.assertTrue(any("mean divergence" in t["name"] and t["value"] > 0 for t in result["terms"]))
+        reference, cached, other = (setting["flags"] for setting in result["settings"])
+        self.assertEqual((reference["--device"], cached["--device"], other["--device"]), ("none", "host", "none"))
+        self.assertEqual((reference["-m"], other["-m"]), (file_of("Q8_0"), file_of("Q6_K")))
+        for flags in (reference, cached, other):
+            self.assertGreater(int(flags["-t"]) * int(flags["-c"]) * int(flags["-ub"]), 0)
+            self.assertNotEqual(flags["-lm"], "auto")
+        self.assertIn("host, cache auto, share auto: every bit is promised; the answers are the same.", result["notes"])
 
     def test_what_it_refuses(self):
         q8 = file_of("Q8_0")
