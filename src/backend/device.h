@@ -53,6 +53,10 @@ struct WeightShape {
   bool operator==(const WeightShape&) const = default;
 };
 
+struct ExpertMatrices {
+  Matrix gate, up, down;
+};
+
 // How the parts of an expert lie in a slot: gate (width, hidden), up (width, hidden), down (hidden, width),
 // each interleaved, at 256-byte boundaries one after the other.
 struct ExpertLayout {
@@ -62,6 +66,7 @@ struct ExpertLayout {
   uint64_t up_offset() const;
   uint64_t down_offset() const;
   uint64_t slot_bytes() const;
+  ExpertMatrices matrices(const std::byte* slot) const;
 };
 
 struct PoolSpec {
@@ -117,10 +122,6 @@ struct Interval {
   uint64_t length_ns() const { return end_ns - begin_ns; }
 };
 
-struct ExpertMatrices {
-  Matrix gate, up, down;  // in host memory; the file's layout is rearranged on the way
-};
-
 struct ExpertSlot {
   uint32_t expert = 0;
   uint32_t slot = 0;
@@ -169,8 +170,8 @@ class Device : public Compute {
   virtual Interval interval(Point point) = 0;
   static constexpr uint64_t kTimedPoints = 4096;
 
-  // Copies an expert into a slot once `after` (of the stream) is reached. The matrices must stay valid until
-  // the returned point is.
+  // Copies an expert from host memory into a slot once `after` (of the stream) is reached; the file's layout
+  // is rearranged on the way. The matrices must stay valid until the returned point is reached.
   virtual Point copy_expert(uint32_t pool, uint32_t slot, const ExpertMatrices& from, Point after) = 0;
 
   // ---- experts, in the stream ----

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr uint32_t kTokens = 96;
+constexpr uint32_t kExactTokens = 96;
 
 // Pages of the reduced matrix: each setting once or more, the cache full and starved, all on one side and
 // split.
@@ -63,7 +63,7 @@ Result<std::vector<float>> all_logits(engine::Engine& engine, std::span<const in
 }  // namespace
 
 Result<int> verify_exact(const VerifyFlags& flags, const CLI::App& command) {
-  const uint32_t n_tokens = flags.tokens != 0 ? flags.tokens : kTokens;
+  const uint32_t n_tokens = flags.tokens != 0 ? flags.tokens : kExactTokens;
   SW_ASSIGN(engine::Options options, flags.load.options(command));
   options.context = std::max(options.context, n_tokens);
 

@@ -20,7 +20,7 @@
 namespace spillway::cli {
 namespace {
 
-constexpr uint32_t kTokens = 512;
+constexpr uint32_t kTextTokens = 512;
 // The answer continues this much of the text.
 constexpr size_t kPromptTokens = 64;
 
@@ -51,7 +51,7 @@ Result<Text> read_text(const VerifyFlags& flags) {
   if (flags.tokens > text.tokens.size())
     return invalid("--tokens {}: {} has {} tokens in this vocabulary", flags.tokens, text.name,
                    text.tokens.size());
-  text.tokens.resize(std::min<size_t>(text.tokens.size(), flags.tokens != 0 ? flags.tokens : kTokens));
+  text.tokens.resize(std::min<size_t>(text.tokens.size(), flags.tokens != 0 ? flags.tokens : kTextTokens));
   return text;
 }
 

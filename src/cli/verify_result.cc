@@ -6,12 +6,12 @@ namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using tune::Estimate;
 using tune::Quality;
+using tune::WithError;
 
 constexpr double kSigmas = 1.96;  // of a 95 % interval
 
-std::string plus_minus(const Estimate& e) { return fmt::format("{:.5g} +- {:.2g}", e.value, e.error); }
+std::string plus_minus(const WithError& e) { return fmt::format("{:.5g} +- {:.2g}", e.value, e.error); }
 
 std::string quality_words(const Quality& q) {
   return fmt::format(
@@ -49,7 +49,7 @@ std::string compared_words(const Compared& c) {
   return words;
 }
 
-Json estimate_json(const Estimate& e) { return {{"value", e.value}, {"standard_error", e.error}}; }
+Json estimate_json(const WithError& e) { return {{"value", e.value}, {"standard_error", e.error}}; }
 
 Json compared_json(const Compared& c) {
   Json json{{"name", c.name}, {"must_be_equal", c.must_be_equal}};
@@ -136,7 +136,7 @@ void add_to_result(const Verification& found, report::ResultFile& result) {
       if (error) term.low = value - kSigmas * *error, term.high = value + kSigmas * *error;
       result.terms.push_back(std::move(term));
     };
-    const auto add_estimate = [&](const char* what, const char* unit, const Estimate& e) {
+    const auto add_estimate = [&](const char* what, const char* unit, const WithError& e) {
       add(what, unit, e.value, e.error);
     };
     const Quality& q = c.quality;

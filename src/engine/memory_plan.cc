@@ -20,8 +20,6 @@ constexpr uint64_t kLogitsBufferBytes = 32 << 20;
 // "Comfortably": a fifth of the usable memory stays for the rest of the machine and the page cache.
 constexpr double kComfortableShare = 0.8;
 
-uint64_t mib(uint64_t bytes) { return bytes >> 20; }
-
 Result<void> choose_load_mode(MemoryPlan& plan, LoadMode asked, uint64_t interleaved_bytes,
                               const ModelFiles& files) {
   const uint64_t needed = interleaved_bytes + plan.kv_bytes + plan.scratch_bytes + plan.rope_bytes;

@@ -24,8 +24,6 @@ constexpr uint32_t kRingSlots = 16;
 // The ring may take this part of what is left for experts.
 constexpr uint32_t kRingPart = 4;
 
-uint64_t mib(uint64_t bytes) { return bytes >> 20; }
-
 WeightShape shape_of(const model::Weight& weight) {
   return {.type = weight.type, .rows = weight.rows, .cols = weight.cols, .on_device = true};
 }

@@ -24,6 +24,8 @@ enum class ExpertPlace : uint8_t {
   kPlanned,   // in host memory; the planner decides
 };
 
+constexpr uint64_t mib(uint64_t bytes) { return bytes >> 20; }  // whole ones, for messages
+
 struct LayerPlacement {
   bool on_device = false;
   ExpertPlace experts = ExpertPlace::kNone;

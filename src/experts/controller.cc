@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "experts/b12191.h"
+#include "experts/cost_model.h"
 
 namespace spillway {
 namespace experts {
@@ -29,7 +30,6 @@ constexpr uint64_t kRare = 64;
 // predicted.
 constexpr double kDearest = 0.1;
 constexpr double kDearestUnseen = 0.05;
-constexpr double kRate = 1.0 / 32;  // of the corrections, as the cost model's
 
 // Every k-th layer of each group, with its part of the slots.
 struct Sample {
@@ -133,13 +133,13 @@ void Controller::observe(SplitKind kind, double predicted_us, double best_us, do
     report_.probes_us += cost;
     report_.dearest_probe_us = std::max(report_.dearest_probe_us, cost);
   }
-  const double rate = std::max(kRate, 1.0 / static_cast<double>(++report_.seen[k] + 1));
+  const double rate = std::max(kLearningRate, 1.0 / static_cast<double>(++report_.seen[k] + 1));
   double& correction = report_.corrections[k];
   correction += rate * (std::clamp(seen_us / predicted_us, 0.5, 2.0) - correction);
 }
 
 void Controller::link_idles(double gap_us) {
-  gap_us_ = promotes_ ? gap_us_ + kRate * (gap_us - gap_us_) : gap_us;
+  gap_us_ = promotes_ ? gap_us_ + kLearningRate * (gap_us - gap_us_) : gap_us;
   promotes_ = true;
 }
 

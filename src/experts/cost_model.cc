@@ -9,8 +9,6 @@ namespace experts {
 namespace {
 
 constexpr double kBytesPerUs = 1000.0;  // of 1 GB/s
-// An average of about the last 32 observations: a token of a 48-layer model gives up to 48 of them.
-constexpr double kRate = 1.0 / 32;
 constexpr double kMostSlowdown = 16.0;
 constexpr double kMostLayerUs = 10000.0;
 // What waking and signalling may add to a device's end: tens of microseconds in public measurements.
@@ -32,7 +30,7 @@ uint64_t ns(double us) { return round_up_half(std::clamp(us, 0.0, 1e15) * 1000.0
 
 void CostModel::Average::follow(double ratio) {
   ++n;
-  const double rate = std::max(kRate, 1.0 / static_cast<double>(n + 1));
+  const double rate = std::max(kLearningRate, 1.0 / static_cast<double>(n + 1));
   factor = std::clamp(factor * (1.0 + rate * (std::clamp(ratio, 0.5, 2.0) - 1.0)), 1.0 / 32, 32.0);
 }
 
@@ -130,7 +128,8 @@ void CostModel::learn(const Work& work, std::span<const uint32_t> cpu_tokens,
     return took / std::max(met + alone - met / slowdown, 0.5 * took);
   };
   const auto slow_down = [](double& slowdown, double error) {
-    slowdown = std::clamp(slowdown * (1.0 + kRate * (std::clamp(error, 0.5, 2.0) - 1.0)), 1.0, kMostSlowdown);
+    slowdown = std::clamp(slowdown * (1.0 + kLearningRate * (std::clamp(error, 0.5, 2.0) - 1.0)), 1.0,
+                          kMostSlowdown);
   };
   if (cpu && cpu_seen > 0.0) {
     const double met = std::min(cpu_seen, link_busy);
@@ -165,8 +164,9 @@ void CostModel::learn(const Work& work, std::span<const uint32_t> cpu_tokens,
   }
   if (work.waits && seen.total_ns > 0) {
     const double rest = us(seen.total_ns) - us(std::max(seen.device_ns, seen.cpu_ns));
-    layer_us_ = std::clamp(layer_us_ + kRate * (std::clamp(rest, 0.0, 2.0 * layer_us_ + 10.0) - layer_us_),
-                           0.0, kMostLayerUs);
+    layer_us_ =
+        std::clamp(layer_us_ + kLearningRate * (std::clamp(rest, 0.0, 2.0 * layer_us_ + 10.0) - layer_us_),
+                   0.0, kMostLayerUs);
   }
 }
 

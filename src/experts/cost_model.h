@@ -54,6 +54,10 @@ struct Observation {
   bool operator==(const Observation&) const = default;
 };
 
+// What every correction moves a value by, of the way to what was seen: an average of about the last 32
+// observations. A token of a 48-layer model gives up to 48 of them.
+inline constexpr double kLearningRate = 1.0 / 32;
+
 class CostModel {
  public:
   // Requires: profile.check().

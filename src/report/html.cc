@@ -8,7 +8,7 @@
 namespace spillway::report {
 namespace {
 
-struct Writer {
+struct HtmlWriter {
   std::string out;
   uint32_t n_charts = 0;
 
@@ -76,7 +76,7 @@ struct Writer {
 }  // namespace
 
 std::string to_html(const Page& page) {
-  Writer writer;
+  HtmlWriter writer;
   writer.out = kHtmlBegin;
   // The policy keeps the page to itself, whatever a result might smuggle in.
   writer.out += fmt::format(

@@ -7,7 +7,7 @@
 namespace spillway::report {
 namespace {
 
-struct Writer {
+struct MarkdownWriter {
   std::string out;
 
   void operator()(const Paragraph& paragraph) {
@@ -49,7 +49,7 @@ struct Writer {
 }  // namespace
 
 std::string to_markdown(const Page& page) {
-  Writer writer;
+  MarkdownWriter writer;
   writer.out = fmt::format("# {}\n\n", markdown_escaped(page.title));
   if (!page.subtitle.empty()) writer.out += markdown_escaped(page.subtitle) + "\n\n";
   for (const Section& section : page.sections) {

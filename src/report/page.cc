@@ -16,11 +16,11 @@ namespace spillway::report {
 namespace {
 
 // A section that is left out where nothing was put into it.
-class Writer {
+class Sections {
  public:
-  Writer(Page& page, uint32_t level) : page_(page), level_(level) {}
+  Sections(Page& page, uint32_t level) : page_(page), level_(level) {}
 
-  void section(std::string title, std::vector<Block> blocks) {
+  void add(std::string title, std::vector<Block> blocks) {
     if (!blocks.empty()) page_.sections.push_back({std::move(title), level_, std::move(blocks)});
   }
 
@@ -74,7 +74,7 @@ std::vector<Block> slower_blocks(const ResultFile& result) {
 }
 
 void add_result(Page& page, const ResultFile& result, uint32_t level) {
-  Writer writer(page, level);
+  Sections sections(page, level);
   std::vector<Block> found;
   if (!result.conclusion.empty())
     found.emplace_back(Paragraph{result.conclusion, Paragraph::Kind::kConclusion});
@@ -85,7 +85,7 @@ void add_result(Page& page, const ResultFile& result, uint32_t level) {
     found.emplace_back(Paragraph{std::move(warning), Paragraph::Kind::kWarning});
   }
   if (!notes.items.empty()) found.emplace_back(std::move(notes));
-  writer.section("What was found", std::move(found));
+  sections.add("What was found", std::move(found));
 
   std::vector<Block> speed;
   for (MaybeFigure& figure : settings_by_goal(result)) add(speed, std::move(figure));
@@ -102,38 +102,38 @@ void add_result(Page& page, const ResultFile& result, uint32_t level) {
     for (const Row& row : result.rows) all.push_back(&row);
     speed.emplace_back(Closed{table_of_rows(fmt::format("All {} rows", all.size()), all)});
   }
-  writer.section("Speed", std::move(speed));
-  writer.section("What got slower", slower_blocks(result));
+  sections.add("Speed", std::move(speed));
+  sections.add("What got slower", slower_blocks(result));
 
   std::vector<Block> time;
   add(time, time_of_resources(result));
-  writer.section("Time per resource", std::move(time));
+  sections.add("Time per resource", std::move(time));
 
   std::vector<Block> latency;
   add(latency, latencies(summarize(result)));
-  writer.section("Latency", std::move(latency));
+  sections.add("Latency", std::move(latency));
 
   std::vector<Block> hits;
   add(hits, hits_over_tokens(result));
-  writer.section("Expert cache, cold to warm", std::move(hits));
+  sections.add("Expert cache, cold to warm", std::move(hits));
 
   std::vector<Block> terms;
   add(terms, table_of_terms(result));
-  writer.section(result.kind == "probe" ? "What the machine does" : "Terms and values", std::move(terms));
+  sections.add(result.kind == "probe" ? "What the machine does" : "Terms and values", std::move(terms));
 
   std::vector<Block> runs;
   add(runs, runs_in_order(result));
   if (std::vector<std::string> remarks = speed_remarks(result); !remarks.empty())
     runs.emplace_back(List{std::move(remarks)});
   if (Table table = table_of_runs(result); !table.rows.empty()) runs.emplace_back(Closed{std::move(table)});
-  writer.section("The runs, and the load of the machine", std::move(runs));
+  sections.add("The runs, and the load of the machine", std::move(runs));
 
   std::vector<Block> origin;
   add(origin, table_of_origin(result));
   add(origin, table_of_differing_flags(result));
   if (Table table = table_of_all_flags(result); !table.rows.empty())
     origin.emplace_back(Closed{std::move(table)});
-  writer.section("Machine, model and settings", std::move(origin));
+  sections.add("Machine, model and settings", std::move(origin));
 }
 
 std::string model_name(const ResultFile& result) {

@@ -15,7 +15,7 @@ constexpr double kMostNumber = 1e15;  // more is damage
 
 using Json = nlohmann::ordered_json;
 
-// The fields of each value with their names, once for both directions. `f` is a Writer or a Reader.
+// The fields of each value with their names, once for both directions. `f` is a JsonWriter or a Reader.
 template <class F>
 void fields(F& f, Build& v) {
   f("version", v.version), f("compiler", v.compiler), f("type", v.type);
@@ -95,7 +95,7 @@ void fields(F& f, ResultFile& v) {
 template <class T>
 inline constexpr bool kIsPlain = std::is_arithmetic_v<T> || std::is_same_v<T, std::string>;
 
-struct Writer {
+struct JsonWriter {
   Json json = Json::object();
 
   static Json value(const std::map<std::string, std::string>& v) { return v; }
@@ -105,7 +105,7 @@ struct Writer {
     if constexpr (kIsPlain<T>) {
       return v;
     } else {
-      Writer writer;
+      JsonWriter writer;
       fields(writer, const_cast<T&>(v));  // a writer only reads
       return writer.json;
     }
@@ -262,7 +262,7 @@ Result<ResultFile> parse_result(std::string_view text) {
 }
 
 std::string to_json(const ResultFile& result) {
-  return Writer::value(result).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonWriter::value(result).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace spillway::report

@@ -38,7 +38,7 @@ Json call(std::string_view id, std::string_view name, const Json& arguments) {
 
 class Prober {
  public:
-  Prober(const jinja::Program& program, std::string_view source, const SpecialTokens& tokens)
+  Prober(const jinja::Program& program, std::string_view source, const TemplateTokens& tokens)
       : program_(program), source_(source), tokens_(tokens) {}
 
   Result<Probed> run() {
@@ -183,14 +183,14 @@ class Prober {
 
   const jinja::Program& program_;
   const std::string_view source_;
-  const SpecialTokens& tokens_;
+  const TemplateTokens& tokens_;
   Probed out_;
   Error last_error_;
 };
 
 }  // namespace
 
-Json template_variables(const Json& messages, const RenderOptions& options, const SpecialTokens& tokens) {
+Json template_variables(const Json& messages, const RenderOptions& options, const TemplateTokens& tokens) {
   Json variables{{"bos_token", tokens.bos},
                  {"eos_token", tokens.eos},
                  {"pad_token", tokens.pad},
@@ -205,7 +205,7 @@ Json template_variables(const Json& messages, const RenderOptions& options, cons
   return variables;
 }
 
-Result<Probed> probe(const jinja::Program& program, std::string_view source, const SpecialTokens& tokens) {
+Result<Probed> probe(const jinja::Program& program, std::string_view source, const TemplateTokens& tokens) {
   return Prober(program, source, tokens).run();
 }
 

@@ -13,10 +13,10 @@ struct Probed {
 };
 
 // The variables of one rendering, as the reference implementation names them.
-Json template_variables(const Json& messages, const RenderOptions& options, const SpecialTokens& tokens);
+Json template_variables(const Json& messages, const RenderOptions& options, const TemplateTokens& tokens);
 
 // Errors: the template's own, when it renders not even the simplest conversation.
-Result<Probed> probe(const jinja::Program& program, std::string_view source, const SpecialTokens& tokens);
+Result<Probed> probe(const jinja::Program& program, std::string_view source, const TemplateTokens& tokens);
 
 // If `text` (a prompt, or the part of it that the generation prompt added) ends inside a thinking block: its
 // tags.

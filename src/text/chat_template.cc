@@ -7,7 +7,7 @@ namespace text {
 
 struct ChatTemplate::State {
   std::string source;
-  SpecialTokens tokens;
+  TemplateTokens tokens;
   jinja::Program program;
   Probed probed;
 };
@@ -63,7 +63,7 @@ Result<void> check_shown(const Json& messages, const RenderOptions& options, con
 
 }  // namespace
 
-Result<ChatTemplate> ChatTemplate::parse(std::string_view source, const SpecialTokens& tokens) {
+Result<ChatTemplate> ChatTemplate::parse(std::string_view source, const TemplateTokens& tokens) {
   auto program = jinja::Program::parse(source);
   if (!program) return std::unexpected(explained(program.error(), source));
   auto probed = probe(*program, source, tokens);

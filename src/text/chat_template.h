@@ -35,7 +35,7 @@ struct ThinkTags {
 
 // The model's special tokens as text. Empty where the model has none; a template sees them as bos_token and
 // so on.
-struct SpecialTokens {
+struct TemplateTokens {
   std::string bos;
   std::string eos;
   std::string pad;
@@ -98,7 +98,7 @@ class ChatTemplate {
   // example); kUnsupported for include, import, extends and block. Nothing is put in its place: the caller
   // says so and offers
   // --chat-template; raw completion does not need a template.
-  static Result<ChatTemplate> parse(std::string_view source, const SpecialTokens& tokens = {});
+  static Result<ChatTemplate> parse(std::string_view source, const TemplateTokens& tokens = {});
 
   // `messages`: an array of {"role", "content", ...}. Before the template sees them,
   //   - content parts are joined to a string (or a string made into a part) where the template wants it so;

@@ -19,15 +19,15 @@ constexpr std::array<const char*, kParts> kWords = {"the device's part", "copies
                                                     "the CPU's part", "the fixed cost of a layer that waits",
                                                     "the time between the experts' parts"};
 
-struct Sums {
+struct PartSums {
   std::array<double, kParts> seen{}, predicted{};
 };
 
-Sums parts_of(const TimeModel& model, const experts::Trace& trace) {
+PartSums parts_of(const TimeModel& model, const experts::Trace& trace) {
   const experts::CostModel cost(model.profile);
   const experts::Trace* traces[] = {&trace};
   const Rows rows = rows_of(traces);
-  Sums sums;
+  PartSums sums;
   for (const PlanRow& row : rows.plans) {
     experts::Work work = experts::work_of(row.plan->entries, row.expert_bytes, cost, 0.0);
     work.behind_us = us(row.seen.background_ns);
@@ -71,7 +71,7 @@ Result<ModelCheck> check_time_model(const TimeModel& model, std::span<const Reco
     if (measured <= 0) continue;
     check.runs.push_back({record.name, measured, replayed.us});
     check.error = std::max(check.error, std::abs(check.runs.back().error()));
-    const Sums sums = parts_of(model, *record.trace);
+    const PartSums sums = parts_of(model, *record.trace);
     for (size_t part = 0; part < kParts; ++part) {
       const double off = std::abs(sums.seen[part] - sums.predicted[part]) / measured;
       if (off <= farthest) continue;

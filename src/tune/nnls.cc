@@ -22,7 +22,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-struct Sums {
+struct NormalSums {
   Eigen::Matrix2d gram = Eigen::Matrix2d::Zero();
   Eigen::Vector2d moment = Eigen::Vector2d::Zero();
 
@@ -31,7 +31,7 @@ struct Sums {
     gram += weight * x * x.transpose();
     moment += weight * row.y * x;
   }
-  void add(const Sums& other) {
+  void add(const NormalSums& other) {
     gram += other.gram;
     moment += other.moment;
   }
@@ -108,7 +108,7 @@ Fit fit_rows(std::span<const FitRow> rows, size_t columns) {
   Eigen::VectorXd x;
   Fit fit{.rows = rows.size()};
   for (int pass = 0; pass <= kReweightings; ++pass) {
-    Sums sums;
+    NormalSums sums;
     for (size_t i = 0; i < rows.size(); ++i) sums.add(rows[i], weights[i]);
     x = sums.solve(columns);
     std::vector<double> errors;
@@ -120,7 +120,7 @@ Fit fit_rows(std::span<const FitRow> rows, size_t columns) {
       weights[i] = std::min(1.0, most / std::max(errors[i], 1e-12)) / (rows[i].y * rows[i].y);
   }
 
-  std::vector<Sums> blocks;
+  std::vector<NormalSums> blocks;
   uint32_t last = ~uint32_t{0};
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].block != last) blocks.emplace_back();
@@ -130,7 +130,7 @@ Fit fit_rows(std::span<const FitRow> rows, size_t columns) {
   std::array<std::vector<double>, kMostColumns> found;
   std::mt19937_64 random(rows.size());
   for (size_t k = 0; k < kResamples; ++k) {
-    Sums sums;
+    NormalSums sums;
     for (size_t i = 0; i < blocks.size(); ++i) sums.add(blocks[random() % blocks.size()]);
     const Eigen::VectorXd resampled = sums.solve(columns);
     for (size_t i = 0; i < columns; ++i) found[i].push_back(resampled[static_cast<Eigen::Index>(i)]);
@@ -190,7 +190,7 @@ Coefficient fit_ratio(std::span<const RatioRow> rows) {
 }
 
 bool are_collinear(std::span<const FitRow> rows) {
-  Sums sums;
+  NormalSums sums;
   for (const FitRow& row : rows) sums.add(row, 1.0 / (row.y * row.y));
   const double product = sums.gram(0, 0) * sums.gram(1, 1);
   // The share of one column that the other doesn't explain: below 1 % of its length, noise decides.

@@ -10,7 +10,7 @@ namespace {
 // Those that seem to end with the CPU may have ended earlier.
 constexpr double kSeemsTogether = 1.05, kLater = 1.15, kTooLate = 1.4;
 constexpr int kTrials = 8;
-constexpr uint32_t kMostCopies = 4096, kMostRegions = 256;
+constexpr uint32_t kMostCopies = 4096, kMostRegionsBeside = 256;
 constexpr size_t kFewest = 3, kMost = 25;
 
 struct Round {
@@ -40,8 +40,8 @@ Result<void> ProbeSteps::balance(double slice_us, CpuLoad& cpu, CopyLoad& copy) 
   SW_ASSIGN(const double one_us, target_.copy_us(copy));
   // Long enough that what starting costs is a percent; short enough for fifteen rounds of three.
   const double wanted_us = std::clamp(slice_us / 50, 1e3, 2e4);
-  cpu.regions =
-      static_cast<uint32_t>(std::clamp(wanted_us / std::max(region_us, 1.0), 1.0, double{kMostRegions}));
+  cpu.regions = static_cast<uint32_t>(
+      std::clamp(wanted_us / std::max(region_us, 1.0), 1.0, double{kMostRegionsBeside}));
   const auto set_copies = [&](double n) {
     copy.copies = static_cast<uint32_t>(std::clamp(n, 1.0, double{kMostCopies}));
   };

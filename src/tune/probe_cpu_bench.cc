@@ -36,10 +36,6 @@ backend::ExpertLayout layout_of(TensorType type) {
           {type, CpuBench::kHidden, CpuBench::kWidth, true}};
 }
 
-backend::Matrix matrix_at(const std::byte* data, const backend::WeightShape& shape) {
-  return {shape.type, backend::Layout::kInterleaved, shape.rows, shape.cols, data};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<CpuBench>> CpuBench::create(uint32_t threads, uint64_t arena_bytes) {
@@ -110,12 +106,8 @@ Result<double> CpuBench::experts_us(const CpuLoad& load) {
   const double begin_us = now_us();
   for (uint32_t region = 0; region < load.regions; ++region) {
     parts_.clear();
-    for (uint32_t e = 0; e < load.experts; ++e) {
-      const std::byte* data = next_bytes(layout.slot_bytes()).data();
-      parts_.push_back({e,
-                        {matrix_at(data, layout.gate), matrix_at(data + layout.up_offset(), layout.up),
-                         matrix_at(data + layout.down_offset(), layout.down)}});
-    }
+    for (uint32_t e = 0; e < load.experts; ++e)
+      parts_.push_back({e, layout.matrices(next_bytes(layout.slot_bytes()).data())});
     crew->compute->run(input, parts_);
   }
   return now_us() - begin_us;

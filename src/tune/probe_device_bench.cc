@@ -32,10 +32,6 @@ ExpertLayout layout_of(uint32_t pool) {
           {type, DeviceBench::kHidden, kWidths[pool], true}};
 }
 
-Matrix matrix_at(const std::byte* data, const WeightShape& shape) {
-  return {shape.type, Layout::kInterleaved, shape.rows, shape.cols, data};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<DeviceBench>> DeviceBench::create(std::unique_ptr<Device> device, CpuBench& cpu,
@@ -127,10 +123,7 @@ Point DeviceBench::copy_one(const CopyLoad& load) {
   const std::byte* from = source(load.memory, layout.slot_bytes()).data();
   uint32_t& slot = next_slot_[load.size];
   slot = (slot + 1) % pools_[load.size].slots;
-  return device_->copy_expert(load.size, slot,
-                              {matrix_at(from, layout.gate), matrix_at(from + layout.up_offset(), layout.up),
-                               matrix_at(from + layout.down_offset(), layout.down)},
-                              {});
+  return device_->copy_expert(load.size, slot, layout.matrices(from), {});
 }
 
 Result<double> DeviceBench::copy_us(const CopyLoad& load) {

@@ -68,13 +68,13 @@ void Quality::Series::add(double value) {
   squares += off * (value - average);
 }
 
-Estimate Quality::Series::mean() const {
+WithError Quality::Series::mean() const {
   if (n < 2) return {average, 0};
   const auto count = static_cast<double>(n);
   return {average, std::sqrt(squares / (count - 1) / count)};
 }
 
-Estimate Quality::exp_of(Estimate mean) {
+WithError Quality::exp_of(WithError mean) {
   const double value = std::exp(mean.value);
   return {value, value * mean.error};
 }

@@ -27,7 +27,7 @@ RowDifference compare_rows(std::span<const float> reference, std::span<const flo
 // The token with the highest logit, the lowest of equal ones; NaN is below all. Requires: one value or more.
 uint32_t likeliest(std::span<const float> logits);
 
-struct Estimate {
+struct WithError {
   double value = 0;
   double error = 0;  // its standard error
 };
@@ -42,17 +42,17 @@ class Quality {
   // Index of the first row that is not identical, of those added.
   std::optional<uint64_t> first_difference() const { return first_difference_; }
 
-  Estimate mean_kl() const { return kl_.mean(); }
+  WithError mean_kl() const { return kl_.mean(); }
   double max_kl() const { return max_kl_; }
   uint64_t max_kl_row() const { return max_kl_row_; }
   double top1() const;  // share of rows with the same likeliest token
 
   // exp of the mean of -log p. The errors are to first order: the value times the standard error of the mean.
-  Estimate reference_perplexity() const { return exp_of(reference_.mean()); }
-  Estimate other_perplexity() const { return exp_of(other_.mean()); }
+  WithError reference_perplexity() const { return exp_of(reference_.mean()); }
+  WithError other_perplexity() const { return exp_of(other_.mean()); }
   // Other over reference. Paired: of the differences position by position, so that what both find hard
   // cancels out.
-  Estimate perplexity_ratio() const { return exp_of(difference_.mean()); }
+  WithError perplexity_ratio() const { return exp_of(difference_.mean()); }
   uint64_t predicted_rows() const { return reference_.n; }
 
  private:
@@ -61,9 +61,9 @@ class Quality {
     uint64_t n = 0;
     double average = 0, squares = 0;
     void add(double value);
-    Estimate mean() const;
+    WithError mean() const;
   };
-  static Estimate exp_of(Estimate mean);
+  static WithError exp_of(WithError mean);
 
   uint64_t rows_ = 0, identical_ = 0, bad_ = 0, same_top_ = 0;
   std::optional<uint64_t> first_difference_;

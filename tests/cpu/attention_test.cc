@@ -29,9 +29,9 @@ struct Cache {
   }
 };
 
-constexpr backend::KvTypes kF16{KvType::kF16, KvType::kF16};
+constexpr backend::KvTypes kAllF16{KvType::kF16, KvType::kF16};
 constexpr backend::KvTypes kAllTypes[] = {
-    kF16, {KvType::kF32, KvType::kF32}, {KvType::kF16, KvType::kF32}, {KvType::kF32, KvType::kF16}};
+    kAllF16, {KvType::kF32, KvType::kF32}, {KvType::kF16, KvType::kF32}, {KvType::kF32, KvType::kF16}};
 
 float stored(KvType type, const std::vector<std::byte>& page, size_t i) {
   if (type == KvType::kF32) return reinterpret_cast<const float*>(page.data())[i];
@@ -68,7 +68,7 @@ TEST_P(Attention, store_kv) {
 
 // Every half rounds as numerics/ says: all neighbours of all halves and the points between them.
 TEST_P(Attention, store_kv_rounds_to_half) {
-  Cache expected(kF16, 1, 16, 4096, 1), actual(kF16, 1, 16, 4096, 1);
+  Cache expected(kAllF16, 1, 16, 4096, 1), actual(kAllF16, 1, 16, 4096, 1);
   const std::vector<float> key(16);
   std::vector<float> value(4096);
   for (uint32_t half = 0; half < 0x10000; half += 1024) {

@@ -9,12 +9,12 @@
 
 #include "base/limits.h"
 #include "cli/model_text.h"
+#include "demo/recorded_routes.h"
 #include "engine/engine.h"
 
 namespace spillway {
 namespace {
 
-const std::string kModels = SPILLWAY_SOURCE_DIR "/models/";
 constexpr size_t kWindow = 512;
 
 double negative_log_likelihood(std::span<const float> logits, int32_t token) {

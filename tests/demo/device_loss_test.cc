@@ -3,13 +3,14 @@
 
 #include "cli/conversation.h"
 #include "cli/model_text.h"
+#include "demo/recorded_routes.h"
 #include "engine/engine.h"
 
 namespace spillway {
 namespace {
 
 TEST(Conversation, GoesOnAfterTheDeviceIsLost) {
-  engine::Options options{.path = SPILLWAY_SOURCE_DIR "/models/demo.gguf", .threads = 2, .context = 512};
+  engine::Options options{.path = kModels + "demo.gguf", .threads = 2, .context = 512};
   options.device.device = "none";
   const auto answers = [](const engine::Options& o, bool loses) {
     const auto engine = engine::Engine::load(o);

@@ -7,12 +7,6 @@
 #include "experts/trace.h"
 
 namespace spillway {
-namespace {
-
-const std::string kModels = SPILLWAY_SOURCE_DIR "/models/";
-
-}  // namespace
-
 RouteRecorder::RouteRecorder() {
   engine::Options options{.path = kModels + "demo.gguf", .threads = 2, .context = 320};
   options.device.device = "host";

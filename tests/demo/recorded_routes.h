@@ -8,6 +8,8 @@
 
 namespace spillway {
 
+inline const std::string kModels = SPILLWAY_SOURCE_DIR "/models/";
+
 class RouteRecorder {
  public:
   RouteRecorder();

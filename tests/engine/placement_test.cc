@@ -14,11 +14,11 @@ namespace {
 using namespace test_support;
 
 // 6 layers of 8 experts of 64 KiB and a bit each (F32, 3 x 64 x 85).
-const ModelSpec kSpec{.layers = 6, .experts = 8, .used = 2, .expert_width = 85};
+const ModelSpec kPlaced{.layers = 6, .experts = 8, .used = 2, .expert_width = 85};
 
 class PlacementTest : public testing::Test {
  protected:
-  PlacementTest() : file_(kSpec) {}
+  PlacementTest() : file_(kPlaced) {}
 
   // The plan for a device of this much memory.
   Result<Plan> plan_for(uint64_t memory_bytes, const DeviceOptions& asked) {

@@ -9,7 +9,7 @@ namespace {
 
 using namespace test_support;
 
-const ModelSpec kSpec{
+const ModelSpec kReconfigured{
     .layers = 3, .experts = 16, .used = 2, .type = TensorType::kQ8_0, .expert_type = TensorType::kQ8_0};
 
 engine::Options with(const char* device, const char* cache, experts::Choice share) {
@@ -38,7 +38,7 @@ Outcome run(engine::Engine& engine) {
 }
 
 TEST(Reconfigure, EqualsALoadWithTheSameSettings) {
-  const ModelFile file(kSpec);
+  const ModelFile file(kReconfigured);
   const auto engine = load_engine(file, with("host", "100%", experts::Choice::automatic()));
   run(*engine);  // fills the cache
   for (const char* cache : {"25%", "0", "3s", "100%", "50%"})
@@ -66,7 +66,7 @@ TEST(Reconfigure, EqualsALoadWithTheSameSettings) {
 
 // Promotions may be on their way when the settings change.
 TEST(Reconfigure, TakesBackWhatIsOnItsWay) {
-  const ModelFile file(kSpec);
+  const ModelFile file(kReconfigured);
   engine::Options options = with("host", "50%", experts::Choice::automatic());
   options.device.planner.promote = experts::Promotion::kOn;
   const auto engine = load_engine(file, options);
@@ -81,7 +81,7 @@ TEST(Reconfigure, TakesBackWhatIsOnItsWay) {
 }
 
 TEST(Reconfigure, RefusesMoreThanWasLoadedAndLeavesEverythingAsItWas) {
-  const ModelFile file(kSpec);
+  const ModelFile file(kReconfigured);
   const auto engine = load_engine(file, with("host", "25%", experts::Choice::number(0)));
   const Outcome before = run(*engine);
   const auto refused = [&](const engine::RunSettings& settings) {
@@ -98,7 +98,7 @@ TEST(Reconfigure, RefusesMoreThanWasLoadedAndLeavesEverythingAsItWas) {
 }
 
 TEST(Reconfigure, ThreadsOfTheCpuAlone) {
-  const ModelFile file(kSpec);
+  const ModelFile file(kReconfigured);
   const auto engine = load_engine(file, with("none", "0", experts::Choice::automatic()));
   const std::vector<float> want = run(*engine).logits;
   for (const uint32_t threads : {1u, 2u, 3u}) {

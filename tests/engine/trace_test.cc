@@ -36,7 +36,7 @@ Recorded record(const ModelFile& file, const engine::DeviceOptions& device, uint
   return {std::move(*trace), engine->expert_stats().total.all()};
 }
 
-const ModelSpec kSpec{
+const ModelSpec kTraced{
     .layers = 3, .experts = 16, .used = 2, .type = TensorType::kQ8_0, .expert_type = TensorType::kQ8_0};
 
 engine::DeviceOptions cached(const char* size, experts::Choice share) {
@@ -45,7 +45,7 @@ engine::DeviceOptions cached(const char* size, experts::Choice share) {
 
 // The counter of the issue: a quarter of the experts, nothing for the CPU.
 TEST(Trace, UploadedBytesEqualTheReplayToTheByte) {
-  const ModelFile file(kSpec);
+  const ModelFile file(kTraced);
   for (const char* policy : {"crf", "lru", "b12191"}) {
     engine::DeviceOptions device = cached("25%", experts::Choice::number(0));
     device.planner.policy.kind = *experts::parse_policy(policy);
@@ -67,7 +67,7 @@ TEST(Trace, UploadedBytesEqualTheReplayToTheByte) {
 
 // Whatever the clock said while it ran: the same calls make the same decisions.
 TEST(Trace, RecordedDecisionsAreReproduced) {
-  const ModelFile file(kSpec);
+  const ModelFile file(kTraced);
   for (const char* cache : {"0", "3s", "25%", "100%"})
     for (const experts::Choice share : {experts::Choice::automatic(), experts::Choice::number(0.4)}) {
       const Recorded run = record(file, cached(cache, share), 70, 40);
@@ -84,7 +84,7 @@ TEST(Trace, RecordedDecisionsAreReproduced) {
 }
 
 TEST(Trace, NothingPlannedIsNothingToRecord) {
-  const ModelFile file(kSpec);
+  const ModelFile file(kTraced);
   const auto sink = [](std::span<const std::byte>) -> Result<void> { return {}; };
   const auto cpu = load_engine(file, {.device = {.device = "none"}});
   const auto refused = cpu->begin_trace("test", sink);

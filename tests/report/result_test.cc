@@ -5,7 +5,7 @@
 namespace spillway::report {
 namespace {
 
-ResultFile a_result() {
+ResultFile a_bench_result() {
   ResultFile r;
   r.kind = "bench";
   r.created = "2026-11-30T12:00:00Z";
@@ -34,7 +34,7 @@ ResultFile a_result() {
 }
 
 TEST(Result, IsReadAsWritten) {
-  const ResultFile written = a_result();
+  const ResultFile written = a_bench_result();
   const auto read = parse_result(to_json(written));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, written);
@@ -46,7 +46,7 @@ TEST(Result, WrongInputNamesThePlace) {
     const auto read = parse_result(text);
     return read ? "read" : read.error().message;
   };
-  const std::string good = to_json(a_result());
+  const std::string good = to_json(a_bench_result());
   EXPECT_EQ(message(good, "\"turn\": 1", "\"turn\": -1"),
             "runs[0].requests[0].turn: a whole number from 0 is needed, found number");
   EXPECT_EQ(message(good, "109.5", "null"), "runs[0].requests[0].itl_ms[1]: a number is needed, found null");
@@ -64,7 +64,7 @@ TEST(Result, WrongInputNamesThePlace) {
 }
 
 TEST(Result, BrokenUtf8IsWrittenAsReplacementCharacters) {
-  ResultFile result = a_result();
+  ResultFile result = a_bench_result();
   result.model.name = "caf\xc3";
   const auto read = parse_result(to_json(result));
   ASSERT_TRUE(read);

@@ -20,13 +20,6 @@ void add_plain_cpus(FakeTree& tree, uint32_t count) {
   tree.file("sys/devices/system/cpu/online", fmt::format("0-{}\n", count - 1));
 }
 
-void add_v2(FakeTree& tree, const std::string& own_group) {
-  tree.file("proc/self/cgroup", fmt::format("0::{}\n", own_group));
-  tree.file(
-      "proc/self/mountinfo",
-      "25 30 0:23 / /proc rw - proc proc rw\n30 25 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n");
-}
-
 ThreadChoice choose(const FakeTree& tree) {
   const auto topology = read_cpu_topology(tree.root());
   EXPECT_TRUE(topology) << topology.error().message;
@@ -116,7 +109,7 @@ TEST(Cpu, QuotaOfVersion2) {
   const auto threads = [](std::string_view cpu_max) {
     FakeTree tree;
     add_plain_cpus(tree, 16);
-    add_v2(tree, "/");
+    add_cgroup2(tree, "/");
     tree.file("sys/fs/cgroup/cpu.max", cpu_max);
     return choose(tree).threads;
   };
@@ -130,7 +123,7 @@ TEST(Cpu, QuotaOfVersion2) {
 TEST(Cpu, QuotaOfNestedGroupsIsTheLeast) {
   FakeTree tree;
   add_plain_cpus(tree, 16);
-  add_v2(tree, "/user.slice/app.scope");
+  add_cgroup2(tree, "/user.slice/app.scope");
   tree.file("sys/fs/cgroup/cgroup.procs", "");
   tree.file("sys/fs/cgroup/user.slice/cpu.max", "300000 100000\n");
   tree.file("sys/fs/cgroup/user.slice/app.scope/cpu.max", "800000 100000\n");
@@ -164,7 +157,7 @@ TEST(Cpu, QuotaOfVersion1) {
 TEST(Cpu, GroupFolders) {
   FakeTree tree;  // the host's path, of which the container sees nothing: the mount itself is the container's
                   // group
-  add_v2(tree, "/../../system.slice/other");
+  add_cgroup2(tree, "/../../system.slice/other");
   tree.file("sys/fs/cgroup/cpu.max", "max 100000\n");
   EXPECT_EQ(cgroup_folders(tree.root(), "cpu"), (std::vector<CgroupFolder>{{tree.path("sys/fs/cgroup"), 2}}));
   FakeTree spaces;

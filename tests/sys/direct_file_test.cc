@@ -12,7 +12,7 @@
 namespace spillway::sys {
 namespace {
 
-std::vector<std::byte> counting(size_t n) {
+std::vector<std::byte> counting_blocks(size_t n) {
   std::vector<std::byte> bytes(n);
   for (size_t i = 0; i < n; ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 4096);
   return bytes;
@@ -76,7 +76,7 @@ void reads_any_range(const ReadableFile& file, const std::vector<std::byte>& dat
 
 TEST(DirectFile, AnyRangeOfAFakeDisk) {
   for (const size_t size : {1'300'003, 4096 * 30}) {
-    const auto data = counting(size);
+    const auto data = counting_blocks(size);
     const auto file = make_direct_file(std::make_unique<FakeDisk>(data), "disk", data.size());
     ASSERT_TRUE(file) << file.error().message;
     reads_any_range(**file, data);
@@ -86,11 +86,11 @@ TEST(DirectFile, AnyRangeOfAFakeDisk) {
     ASSERT_TRUE(slow);
     reads_any_range(**slow, data);
   }
-  EXPECT_TRUE(make_direct_file(std::make_unique<FakeDisk>(counting(0)), "empty", 0));
+  EXPECT_TRUE(make_direct_file(std::make_unique<FakeDisk>(counting_blocks(0)), "empty", 0));
 }
 
 TEST(DirectFile, ARefusalIsSaidWhenItIsOpened) {
-  const auto data = counting(100'000);
+  const auto data = counting_blocks(100'000);
   for (const uint64_t from : {0, 50'000}) {  // all of it; the end only
     const auto file = make_direct_file(std::make_unique<FakeDisk>(data, from), "disk", data.size());
     ASSERT_FALSE(file);
@@ -100,16 +100,16 @@ TEST(DirectFile, ARefusalIsSaidWhenItIsOpened) {
 }
 
 TEST(DirectFile, AFileThatShrank) {
-  const auto file = make_direct_file(std::make_unique<FakeDisk>(counting(60'000)), "disk", 60'000);
+  const auto file = make_direct_file(std::make_unique<FakeDisk>(counting_blocks(60'000)), "disk", 60'000);
   ASSERT_TRUE(file);
-  const auto cut = make_direct_file(std::make_unique<FakeDisk>(counting(50'000)), "disk", 60'000);
+  const auto cut = make_direct_file(std::make_unique<FakeDisk>(counting_blocks(50'000)), "disk", 60'000);
   ASSERT_FALSE(cut);
   EXPECT_NE(cut.error().message.find("changed while in use"), std::string::npos);
 }
 
 TEST(DirectFile, OnThisDisk) {
   FakeTree tree;
-  const auto data = counting(1'300'003);
+  const auto data = counting_blocks(1'300'003);
   tree.file("data", {reinterpret_cast<const char*>(data.data()), data.size()});
   EXPECT_EQ(open_direct_file(tree.path("none")).error().kind, Error::Kind::kNotFound);
   EXPECT_EQ(open_direct_file(tree.root()).error().kind, Error::Kind::kInvalid);
@@ -129,7 +129,7 @@ TEST(DirectFile, OnThisDisk) {
 
 // Several threads with pieces of odd sizes, straight from the blocks.
 TEST(DirectFile, Loads) {
-  const auto data = counting(1'300'003);
+  const auto data = counting_blocks(1'300'003);
   const auto file = make_direct_file(std::make_unique<FakeDisk>(data), "disk", data.size());
   ASSERT_TRUE(file);
   std::vector<std::byte> plain(700'000), pieces(600'000);

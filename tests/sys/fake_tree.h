@@ -32,4 +32,12 @@ class FakeTree {
   std::string root_;
 };
 
+// A version-2 hierarchy of control groups in which this process is in `group`.
+inline void add_cgroup2(FakeTree& tree, std::string_view group) {
+  tree.file("proc/self/cgroup", "0::" + std::string(group) + "\n");
+  tree.file(
+      "proc/self/mountinfo",
+      "25 30 0:23 / /proc rw - proc proc rw\n30 25 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n");
+}
+
 }  // namespace spillway::sys

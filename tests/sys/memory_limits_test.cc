@@ -14,11 +14,6 @@ void add_meminfo(FakeTree& tree) {  // 16 GiB, 12 of them available
             "MemTotal:       16777216 kB\nMemFree:         1048576 kB\nMemAvailable:   12582912 kB\n");
 }
 
-void add_v2(FakeTree& tree, std::string_view group) {
-  tree.file("proc/self/cgroup", fmt::format("0::{}\n", group));
-  tree.file("proc/self/mountinfo", "30 25 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-}
-
 void add_group(FakeTree& tree, std::string_view folder, std::string_view max, uint64_t current,
                uint64_t file_pages) {
   const std::string path = fmt::format("sys/fs/cgroup{}/", folder);
@@ -41,7 +36,7 @@ TEST(MemoryLimits, MachineOnly) {
 TEST(MemoryLimits, GroupsLessWhatTheyHold) {
   FakeTree tree;
   add_meminfo(tree);
-  add_v2(tree, "/job");
+  add_cgroup2(tree, "/job");
   add_group(tree, "", "max\n", 5 * kGiB, 0);
   add_group(tree, "/job", fmt::format("{}\n", 8 * kGiB), 6 * kGiB, 5 * kGiB);
   const auto limits = read_memory_limits(tree.root());

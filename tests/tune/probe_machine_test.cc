@@ -21,7 +21,7 @@ Result<ProfileFile> probe_host(const backend::HostDeviceOptions& options, double
   return probe(*target, {.seconds = seconds, .types = {TensorType::kQ4_K}}, {});
 }
 
-void expect_near(const experts::Quantity& got, double want, const char* what) {
+void expect_measured(const experts::Quantity& got, double want, const char* what) {
   EXPECT_EQ(got.label, Label::kMeasured) << what;
   EXPECT_NEAR(got.value, want, 0.1 * want) << what;
 }
@@ -43,15 +43,15 @@ TEST(ProbeMachine, RecoversTheRatesOfAPretendedDevice) {
                                  0.05);
     ASSERT_TRUE(file) << file.error().message;
     const experts::HardwareProfile& p = file->profile;
-    expect_near(p.link_gb_s, link, "link");
-    expect_near(p.copy_us, copy_us, "copy");
-    expect_near(p.device_gb_s, device, "device");
-    expect_near(p.device_tokens, 2, "device tokens");
+    expect_measured(p.link_gb_s, link, "link");
+    expect_measured(p.copy_us, copy_us, "copy");
+    expect_measured(p.device_gb_s, device, "device");
+    expect_measured(p.device_tokens, 2, "device tokens");
     EXPECT_LT(p.device_expert_us.value, 0.2);
     EXPECT_NEAR(file->link[1].gb_s, pageable, 0.1 * pageable);
     EXPECT_NEAR(file->waits_us.at("device_operation").median, operation_us, 0.5);
     // This link takes nothing from the CPU, whatever that does meanwhile.
-    expect_near(p.link_contended_gb_s, link, "link, contended");
+    expect_measured(p.link_contended_gb_s, link, "link, contended");
     EXPECT_LT(p.layer_us.value, 1e-6);
   }
 }

@@ -58,7 +58,7 @@ TEST(Quality, PerplexityByHand) {
   for (const double p : {0.5, 0.25, 0.125}) quality.add(compare_rows(row({p, 1 - p}), row({0.25, 0.75}), 0));
   EXPECT_EQ(quality.predicted_rows(), 3u);
   // Mean of 1, 2 and 3 times log 2; their standard deviation is log 2, over the root of 3.
-  const Estimate reference = quality.reference_perplexity();
+  const WithError reference = quality.reference_perplexity();
   EXPECT_NEAR(reference.value, 4, 1e-5);
   EXPECT_NEAR(reference.error, 4 * std::log(2.0) / std::sqrt(3.0), 1e-5);
   EXPECT_NEAR(quality.other_perplexity().value, 4, 1e-5);

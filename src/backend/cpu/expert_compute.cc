@@ -13,7 +13,7 @@ using namespace backend;
 
 constexpr uint32_t kNone = UINT32_MAX;
 
-size_t scratch_stride(const ComputeSizes& sizes, const Kernels& kernels) {
+size_t expert_scratch_stride(const ComputeSizes& sizes, const Kernels& kernels) {
   const uint32_t widest = std::max(sizes.hidden, sizes.expert_width);
   return ceil_div(kernels.scratch_bytes(widest, 0), kCacheLineBytes) * kCacheLineBytes;
 }
@@ -32,8 +32,8 @@ ExpertCompute::ExpertCompute(sys::ThreadPool& pool, const Kernels& kernels, cons
       gate_(max_pairs(sizes) * sizes.expert_width),
       up_(max_pairs(sizes) * sizes.expert_width),
       out_(max_pairs(sizes) * sizes.hidden),
-      scratch_(scratch_stride(sizes, kernels) * pool.threads()),
-      scratch_stride_(scratch_stride(sizes, kernels)) {
+      scratch_(expert_scratch_stride(sizes, kernels) * pool.threads()),
+      scratch_stride_(expert_scratch_stride(sizes, kernels)) {
   for (auto* numbers : {&pairs_, &pair_rows_, &place_}) numbers->resize(max_pairs(sizes));
   needed_rows_.reserve(sizes.max_rows);
   part_of_.resize(sizes.experts);
@@ -49,7 +49,8 @@ uint64_t ExpertCompute::bytes(const ComputeSizes& sizes, uint32_t threads, const
   return pairs * (2 * sizes.expert_width + sizes.hidden) * sizeof(float) +
          ActivationStore::bytes(sizes.experts == 0 ? 0 : sizes.max_rows, sizes.hidden) +
          ActivationStore::bytes(sizes.max_rows * sizes.max_experts_used, sizes.expert_width) +
-         (3 * pairs + sizes.max_rows) * sizeof(uint32_t) + uint64_t{threads} * scratch_stride(sizes, kernels);
+         (3 * pairs + sizes.max_rows) * sizeof(uint32_t) +
+         uint64_t{threads} * expert_scratch_stride(sizes, kernels);
 }
 
 void ExpertCompute::run(const ExpertInput& input, const MoeSpec& spec, std::span<const uint8_t> takes_part) {

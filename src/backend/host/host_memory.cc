@@ -144,16 +144,7 @@ std::vector<RopeTable> HostMemory::ropes() const {
 }
 
 ExpertMatrices HostMemory::slot_matrices(uint32_t pool, uint32_t slot_number) const {
-  const ExpertLayout& at = layout(pool);
-  const std::byte* data = slot(pool, slot_number);
-  const auto matrix = [&](const WeightShape& w, uint64_t offset) {
-    return Matrix{.type = w.type,
-                  .layout = Layout::kInterleaved,
-                  .rows = w.rows,
-                  .cols = w.cols,
-                  .data = data + offset};
-  };
-  return {matrix(at.gate, 0), matrix(at.up, at.up_offset()), matrix(at.down, at.down_offset())};
+  return layout(pool).matrices(slot(pool, slot_number));
 }
 
 void HostMemory::copy_kv_page(uint32_t from, uint32_t to) {
