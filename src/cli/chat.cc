@@ -25,6 +25,14 @@ constexpr const char* kHelp =
     "  /quit             leave (or Ctrl-D)\n"
     "Ctrl-C stops an answer. A line that ends with a backslash goes on in the next.\n";
 
+// A Ctrl-D that was typed before the prompt took over the terminal arrives as a NUL, which libedit takes for
+// the terminal's unset "literal next": the next Ctrl-D would be put into the line. It binds anew for each
+// line.
+int ignore_early_end() {
+  rl_parse_and_bind("bind ^@ em-set-mark");
+  return 0;
+}
+
 class Chat {
  public:
   Chat(Conversation& conversation, engine::Engine& engine) : conversation_(conversation), engine_(engine) {}
@@ -34,6 +42,7 @@ class Chat {
                                                                 ? engine_.description().family
                                                                 : engine_.description().name);
     using_history();
+    rl_pre_input_hook = ignore_early_end;
     while (auto line = read_message()) {
       if (line->empty()) continue;
       add_history(line->c_str());
@@ -52,10 +61,13 @@ class Chat {
     std::string message;
     const char* prompt = "> ";
     for (;;) {
-      clear_interrupted();
+      set_prompting(true);
       const std::unique_ptr<char, decltype(&std::free)> line(readline(prompt), &std::free);
       if (terminated()) return std::nullopt;
-      if (interrupted()) {  // Ctrl-C at the prompt: a fresh line
+      // A line that was typed counts, whatever came just before libedit took over the terminal.
+      const bool fresh_line = line == nullptr && interrupted();
+      set_prompting(false);
+      if (fresh_line) {
         fmt::print("\n(Ctrl-D or /quit to leave)\n");
         message.clear();
         prompt = "> ";

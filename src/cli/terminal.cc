@@ -11,10 +11,10 @@
 namespace spillway::cli {
 namespace {
 
-volatile std::sig_atomic_t interrupt_flag = 0, terminate_flag = 0;
+volatile std::sig_atomic_t interrupt_flag = 0, terminate_flag = 0, prompting_flag = 0;
 
 void on_interrupt(int) {
-  if (interrupt_flag) _exit(130);
+  if (interrupt_flag && !prompting_flag) _exit(130);
   interrupt_flag = 1;
 }
 
@@ -58,7 +58,10 @@ void catch_interrupts() {
 
 bool interrupted() { return interrupt_flag != 0 || terminate_flag != 0; }
 bool terminated() { return terminate_flag != 0; }
-void clear_interrupted() { interrupt_flag = 0; }
+void set_prompting(bool prompting) {
+  interrupt_flag = 0;
+  prompting_flag = prompting ? 1 : 0;
+}
 
 std::string dim(const std::string& text) {
   const char* no_color = std::getenv("NO_COLOR");

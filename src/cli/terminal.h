@@ -17,9 +17,10 @@ void prepare_standard_streams();
 // From here on Ctrl-C and SIGTERM set a flag instead of ending the program; a second one before the flag is
 // looked at ends it.
 void catch_interrupts();
-bool interrupted();        // the flag
-bool terminated();         // it was SIGTERM, which is not only for what runs now
-void clear_interrupted();  // Ctrl-C's
+bool interrupted();  // the flag
+bool terminated();   // it was SIGTERM, which is not only for what runs now
+// Clears Ctrl-C's flag. While a prompt waits, no number of Ctrl-Cs ends the program.
+void set_prompting(bool prompting);
 
 // A terminal escape around text that matters less, where standard error is a terminal and NO_COLOR is unset.
 std::string dim(const std::string& text);
