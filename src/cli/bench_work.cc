@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/limits.h"
+#include "cli/common.h"
 #include "cli/model_text.h"
 
 namespace spillway::cli {
@@ -84,6 +85,7 @@ Result<std::optional<tune::Workload>> BenchWork::load() const {
     SW_TRY(text);
     loaded = tune::parse_workload(workload.substr(workload.find_last_of('/') + 1), *text);
     SW_TRY(loaded);
+    if (const std::string words = tune::words_for_unused(*loaded); !words.empty()) note(words);
   }
   if (users > 0) SW_TRY(tune::deal_out(*loaded, users));
   if (max_tokens > 0) tune::limit_answers(*loaded, max_tokens);

@@ -39,6 +39,7 @@ Json tuned_json() {
                     {"device", profile.made_for.machine.device},
                     {"created", profile.created},
                     {"flags", tune::flags_of(profile.settings)},
+                    {"is_default", profile.settings == tune::Settings{}},
                     {"gain", profile.gain}});
   }
   return list;
@@ -71,9 +72,8 @@ void print_tuned(const Json& list) {
       flags += fmt::format(" {} {}", flag, printable(value.get<std::string>()));
     fmt::print("    {}{}, on {}, tuned {}:{}\n", text(one, "model"),
                one["model_there"].get<bool>() ? "" : " (not there now)", text(one, "device"),
-               text(one, "created"), flags.empty() ? " the default is best" : flags);
-    if (!flags.empty())
-      fmt::print("    {:.2f} times the default's speed then, measured\n", one["gain"].get<double>());
+               text(one, "created"), one["is_default"].get<bool>() ? " the default is best" : flags);
+    if (!one["is_default"].get<bool>()) fmt::print("    {}\n", tune::gain_text(one["gain"].get<double>()));
   }
 }
 

@@ -63,6 +63,12 @@ Result<std::vector<tune::PlanMachine>> find_machines(const PlanFlags& flags) {
     SW_ASSIGN(tune::PlanMachine machine, find_machine(name));
     if (flags.device_mib > 0) machine.device_bytes = flags.device_mib << 20;
     if (flags.host_mib > 0) machine.host_bytes = flags.host_mib << 20;
+    if (machine.device_bytes == 0 && machine.has_no_device)
+      return invalid(
+          "--machine {}: it was measured without a device, and a plan needs one; 'spillway probe --device "
+          "...' "
+          "measures one, a known machine has one, and --device-mib supposes one with default rates",
+          name);
     if (machine.device_bytes == 0 || machine.host_bytes == 0)
       return invalid("--machine {}: its {} memory is not known; give {}", name,
                      machine.device_bytes == 0 ? "device's" : "host's",
@@ -80,6 +86,14 @@ Result<tune::RoutesByRepetition> make_routes(const PlanFlags& flags, const tune:
   SW_ASSIGN(const experts::Trace trace, read_trace(flags.trace));
   auto recorded = tune::routes_from_trace(model, trace);
   if (!recorded) return std::unexpected(recorded.error().in(flags.trace));
+  uint32_t longest = 0;
+  for (const experts::Routes::Step& step : recorded->prefill.steps())
+    longest = std::max(longest, step.n_tokens);
+  if (longest > 0 && longest < flags.use.ubatch)
+    note(fmt::format(
+        "prefill is that of the recorded prompt, in micro-batches of at most {} tokens: each expert's "
+        "weights are read for fewer tokens than in one of {}",
+        longest, flags.use.ubatch));
   for (tune::PlanRoutes& r : routes) {
     r.decode = recorded->decode;
     if (!recorded->prefill.steps().empty()) r.prefill = recorded->prefill;
@@ -119,17 +133,29 @@ void print_placement(const tune::MachinePlan& plan) {
              format_bytes(plan.machine.host_bytes));
 }
 
-void print_plan(const tune::MachinePlan& plan) {
+// Empty where the model fits.
+std::string why_not(const PlanFlags& flags, const tune::MachinePlan& plan) {
+  if (plan.estimate) return {};
+  if (plan.device_too_small)
+    return fmt::format(
+        "the dense weights, the KV cache of {} positions and the scratch of micro-batches of {} leave "
+        "nothing of "
+        "{} of device memory ({} of it are left to others); a smaller -c or -ub needs less",
+        flags.use.context, flags.use.ubatch, format_bytes(plan.machine.device_bytes),
+        format_bytes(
+            std::min(plan.machine.device_bytes, engine::device_reserve_bytes(plan.machine.device_bytes))));
+  return fmt::format("{} of host memory are missing (the need includes {} for the system and other programs)",
+                     format_bytes(plan.layout.host_missing_bytes), format_bytes(tune::kHostReserveBytes));
+}
+
+void print_plan(const PlanFlags& flags, const tune::MachinePlan& plan) {
   fmt::print("\n{} ({} on the device, {} on the host; rates {}), all of it estimated\n", plan.name,
              format_bytes(plan.machine.device_bytes), format_bytes(plan.machine.host_bytes),
              label_name(plan.machine.profile.link_gb_s.label));
-  print_placement(plan);
+  if (!plan.device_too_small) print_placement(plan);
   for (const std::string& doubt : plan.machine.notes) fmt::print("  rates       {}\n", printable(doubt));
   if (!plan.estimate) {
-    fmt::print(
-        "  does not fit: {} of host memory are missing (the need includes {} for the system and other "
-        "programs)\n",
-        format_bytes(plan.layout.host_missing_bytes), format_bytes(tune::kHostReserveBytes));
+    fmt::print("  does not fit: {}\n", why_not(flags, plan));
     return;
   }
   const tune::Estimate& e = *plan.estimate;
@@ -174,7 +200,7 @@ Json estimate_json(const tune::Estimate& e) {
             {"all", r.total_us}}}};
 }
 
-Json plan_json(const tune::MachinePlan& plan) {
+Json plan_json(const PlanFlags& flags, const tune::MachinePlan& plan) {
   const engine::Placement& p = plan.layout.placement;
   Json json = {{"machine", plan.name},
                {"label", "estimated"},
@@ -188,7 +214,10 @@ Json plan_json(const tune::MachinePlan& plan) {
                {"fits", plan.estimate.has_value()},
                {"host_missing_bytes", plan.layout.host_missing_bytes},
                {"limit_tok_s", plan.limit_tok_s}};
-  if (!plan.estimate) return json;
+  if (!plan.estimate) {
+    json["why_not"] = why_not(flags, plan);
+    return json;
+  }
   json["estimate"] = estimate_json(*plan.estimate);
   json["bottleneck"] = plan.bottleneck;
   json["changes"] = Json::array();
@@ -215,8 +244,7 @@ std::vector<std::string> notes_of(const PlanFlags& flags, const std::vector<tune
     for (const std::string& doubt : plan.machine.notes)
       notes.push_back(fmt::format("{}, when it was measured: {}", plan.name, doubt));
     if (!plan.estimate)
-      notes.push_back(fmt::format("{}: the model does not fit; {} of host memory are missing.", plan.name,
-                                  format_bytes(plan.layout.host_missing_bytes)));
+      notes.push_back(fmt::format("{}: the model does not fit: {}.", plan.name, why_not(flags, plan)));
     for (const tune::ChangedEstimate& changed : plan.changes)
       if (!changed.change.assumption.empty() &&
           std::ranges::find(notes, changed.change.assumption) == notes.end())
@@ -262,12 +290,14 @@ report::ResultFile result_of(const PlanFlags& flags, const std::string& typed, c
   }
   result.notes = notes_of(flags, plans);
   for (const tune::MachinePlan& plan : plans)
-    if (plan.estimate)
-      result.conclusion += fmt::format(
-          "{}{}: {}; {} would help decoding most.", result.conclusion.empty() ? "" : " ", plan.name,
-          speed_text(plan.estimate->typical.decode_tok_s, plan.estimate->low.decode_tok_s,
-                     plan.estimate->high.decode_tok_s),
-          "relieving " + plan.bottleneck);
+    result.conclusion += fmt::format(
+        "{}{}: {}.", result.conclusion.empty() ? "" : "\n", plan.name,
+        plan.estimate
+            ? fmt::format("{}; relieving {} would help decoding most",
+                          speed_text(plan.estimate->typical.decode_tok_s, plan.estimate->low.decode_tok_s,
+                                     plan.estimate->high.decode_tok_s),
+                          plan.bottleneck)
+            : "the model does not fit");
   return result;
 }
 
@@ -297,19 +327,16 @@ Result<void> make_plan(PlanFlags flags, const std::string& typed) {
   };
   SW_ASSIGN(const tune::RoutesByRepetition routes, make_routes(flags, *model, [&] { return advance(1); }));
   std::vector<tune::MachinePlan> plans;
-  std::vector<Error> failures;
   for (const tune::PlanMachine& machine : machines) {
     auto plan = tune::plan_on_machine(*model, machine, flags.use, routes,
                                       [&] { return advance(tune::kReplayWeight); });
-    if (!plan && plan.error().kind == Error::Kind::kCancelled) return std::unexpected(plan.error());
-    if (plan)
-      plans.push_back(*std::move(plan));
-    else
-      failures.push_back(plan.error().in(machine.profile.name));
+    if (!plan)
+      return std::unexpected(plan.error().kind == Error::Kind::kCancelled
+                                 ? plan.error()
+                                 : plan.error().in(machine.profile.name));
+    plans.push_back(*std::move(plan));
   }
   bar.clear();
-  if (plans.empty()) return std::unexpected(failures[0]);
-  for (const Error& failure : failures) note(failure.message);
   if (!flags.out.empty())
     SW_TRY(write_output_file(flags.out, report::to_json(result_of(flags, typed, *model, file_bytes, plans))));
   if (flags.json) {
@@ -320,7 +347,7 @@ Result<void> make_plan(PlanFlags flags, const std::string& typed) {
                  {"read_per_token_bytes", model->token_bytes},
                  {"routing", routes_words(flags)},
                  {"plans", Json::array()}};
-    for (const tune::MachinePlan& plan : plans) json["plans"].push_back(plan_json(plan));
+    for (const tune::MachinePlan& plan : plans) json["plans"].push_back(plan_json(flags, plan));
     fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
     return {};
   }
@@ -329,7 +356,7 @@ Result<void> make_plan(PlanFlags flags, const std::string& typed) {
              format_bytes(model->expert_bytes), format_bytes(model->dense_bytes),
              format_bytes(model->token_bytes));
   fmt::print("routing {}\n", routes_words(flags));
-  for (const tune::MachinePlan& plan : plans) print_plan(plan);
+  for (const tune::MachinePlan& plan : plans) print_plan(flags, plan);
   if (!flags.out.empty() && flags.out != "-") fmt::print("\n{}: 'spillway report' draws it\n", flags.out);
   return {};
 }

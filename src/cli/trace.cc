@@ -234,7 +234,9 @@ Result<experts::SimulationSetup> replay_setup(const ReplayFlags& flags, const ex
   if (flags.expert_bytes > 0) setup.expert_bytes = flags.expert_bytes;
   if (!flags.model.empty()) {
     const auto known = experts::known_models();
-    const auto model = std::ranges::find(known, flags.model, &experts::ModelSizes::name);
+    const auto model = std::ranges::find_if(known, [&](const experts::ModelSizes& sizes) {
+      return sizes.name.starts_with(flags.model);  // without its type will do
+    });
     if (model == known.end())
       return invalid("--as-model '{}': the sizes known are those of {}", flags.model, model_names());
     setup.expert_bytes = model->expert_bytes;
@@ -262,7 +264,7 @@ std::vector<std::string> speed_words(const experts::Routes& routes, const expert
   std::vector<std::string> words;
   if (!single_us.empty()) words.push_back("decoding " + speed(single_us));
   if (single_us.size() > 1)
-    words.push_back("its second half " + speed(std::span(single_us).subspan(single_us.size() / 2)));
+    words.push_back("the later half of it " + speed(std::span(single_us).subspan(single_us.size() / 2)));
   if (prompt_tokens > 0)
     words.push_back(fmt::format("{} tokens in steps of more than one at {:.1f} tok/s", prompt_tokens,
                                 1e6 * static_cast<double>(prompt_tokens) / prompt_us));
@@ -302,14 +304,22 @@ Result<void> replay(const ReplayFlags& flags) {
                     {"cold", counters_json(result.cold)},
                     {"warm", counters_json(result.warm)},
                     {"belady_hit_rate", most.hit_rate()},
+                    {"as_model", flags.model},
+                    {"expert_bytes", flags.expert_bytes},
                     {"notes", result.notes}}
                    .dump(2, ' ', false, Json::error_handler_t::replace));
     return {};
   }
   if (verified) fmt::print("the {} recorded plans are reproduced exactly\n", verified->plans);
-  fmt::print("replayed with {}, machine {}:\n  {}\n", settings_text(setup.settings), setup.machine.name,
-             counters_line(all));
-  fmt::print("  Belady's rule with bypass, the bound: {:.1f} % hits\n", 100 * most.hit_rate());
+  const std::string sizes =
+      !flags.model.empty()
+          ? fmt::format(", as if the experts and dense weights had the sizes of {}", flags.model)
+      : flags.expert_bytes > 0 ? fmt::format(", as if each expert had {}", format_bytes(flags.expert_bytes))
+                               : "";
+  fmt::print("replayed with {}, machine {}{}:\n  {}\n", settings_text(setup.settings), setup.machine.name,
+             sizes, counters_line(all));
+  fmt::print("  Belady's rule with bypass, which knows the future and which no policy beats: {:.1f} % hits\n",
+             100 * most.hit_rate());
   fmt::print("  {} ({})\n", fmt::join(speed_words(routes, result), "; "), kind);
   for (const std::string& words : result.notes) fmt::print("  note: {}\n", words);
   return {};

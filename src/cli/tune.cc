@@ -15,6 +15,7 @@
 #include "cli/tune_report.h"
 #include "cli/tuned.h"
 #include "model/describe.h"
+#include "report/summary.h"
 #include "sys/cpu.h"
 #include "tune/engine_lab.h"
 #include "tune/fingerprint.h"
@@ -95,6 +96,7 @@ Result<tune::Workload> own_workload(const TuneFlags& flags) {
   auto workload =
       tune::parse_workload(flags.workload_file.substr(flags.workload_file.find_last_of('/') + 1), text);
   if (!workload) return std::unexpected(workload.error().in(flags.workload_file));
+  if (const std::string words = tune::words_for_unused(*workload); !words.empty()) note(words);
   return workload;
 }
 
@@ -122,15 +124,30 @@ Result<engine::Options> lab_options(const TuneFlags& flags, const CLI::App& comm
     }
     options.context = static_cast<uint32_t>(std::min<uint64_t>(most, limits::kMaxContext));
   }
-  const bool prompts = flags.goal == "ttft" || flags.goal == "mixed";
-  if (prompts && command.count("--ub") == 0) options.ubatch = std::min(kLargestUbatch, options.context);
   for (const char* flag : kTuned)
     if (command.count(flag) > 0) note(fmt::format("{} has no effect here: tuning sets it", flag));
   return options;
 }
 
-// That there is something to tune, before anything is loaded.
-Result<void> check_device(const TuneFlags& flags, const engine::Options& options) {
+// Where prompts are what is asked for, larger micro-batches are tried too: as large as the device has room
+// for beside the layers that it has now.
+void raise_ubatch(const engine::ModelFiles& files, const engine::OpenedDevice& opened,
+                  const engine::Placement& now, engine::Options& options) {
+  engine::Options larger = options;
+  for (uint32_t n = std::min(kLargestUbatch, options.context); n > options.ubatch; n /= 2) {
+    larger.ubatch = n;
+    const auto plan = engine::plan(files, larger, opened);
+    if (!plan || !plan->memory.fits || !tune::serves_experts(plan->placement) ||
+        plan->placement.first_device_layer != now.first_device_layer)
+      continue;
+    options.ubatch = n;
+    return;
+  }
+  note(fmt::format("micro-batches above {} are not tried: the memory has no room for them", options.ubatch));
+}
+
+// That there is something to tune, before anything is loaded; sets the largest micro-batch.
+Result<void> check_device(const TuneFlags& flags, const CLI::App& command, engine::Options& options) {
   SW_ASSIGN(const engine::ModelFiles files, engine::open_model_files(options.path));
   SW_ASSIGN(const engine::OpenedDevice opened, engine::open_device(options.device));
   if (!opened.device)
@@ -141,7 +158,11 @@ Result<void> check_device(const TuneFlags& flags, const engine::Options& options
   const auto plan = engine::plan(files, options, opened);
   if (plan && !plan->memory.fits)
     return fail(Error::Kind::kNoMemory, "{}: {}", options.path, plan->memory.verdict);
-  if (plan && tune::serves_experts(plan->placement)) return {};
+  if (plan && tune::serves_experts(plan->placement)) {
+    const bool prompts = flags.goal == "ttft" || flags.goal == "mixed";
+    if (prompts && command.count("--ub") == 0) raise_ubatch(files, opened, plan->placement, options);
+    return {};
+  }
   if (flags.max_device_mib == 0) {
     if (!plan) return std::unexpected(plan.error());
     return unsupported("no expert can be held on the device: {}",
@@ -243,10 +264,23 @@ class PhaseBar {
 
 Result<void> keep(const TuneFlags& flags, const CLI::App& command, const engine::Engine& engine,
                   const std::string& load_mode, const tune::TuneReport& report) {
-  if (!flags.keep || report.outcome == tune::Outcome::kInterrupted ||
-      report.outcome == tune::Outcome::kEverythingFits)
+  if (!flags.keep || report.outcome == tune::Outcome::kInterrupted) return {};
+  if (report.outcome == tune::Outcome::kEverythingFits) {
+    say("nothing is kept: there is nothing to tune");
     return {};
+  }
+  if (report.stopped && report.outcome == tune::Outcome::kDefault) {
+    say("nothing is kept, and what was found before stays as it is: it was stopped before anything better "
+        "was seen");
+    return {};
+  }
   const report::ResultFile& result = report.result;
+  // What it was bound to belongs to what was found.
+  tune::Settings settings = report.recommended;
+  if (settings != tune::Settings{}) {
+    if (command.count("-t") > 0 && settings.threads == 0) settings.threads = flags.load.threads;
+    if (command.count("--ub") > 0 && settings.ubatch == 0) settings.ubatch = flags.load.ubatch;
+  }
   std::error_code error;
   const tune::TunedProfile profile{
       .made_for = {result.build, result.model, machine_of(result.machine, *engine.device()), load_mode,
@@ -254,11 +288,11 @@ Result<void> keep(const TuneFlags& flags, const CLI::App& command, const engine:
       .model_path = std::filesystem::weakly_canonical(flags.load.model, error).string(),
       .created = result.created,
       .context = engine.context(),
-      .settings = report.recommended,
+      .settings = settings,
       .gain = report.gain,
       .conclusion = result.conclusion};
   SW_ASSIGN(const std::string path, tune::save_tuned_profile(profile, tuned_folder()));
-  say(report.recommended == tune::Settings{}
+  say(settings == tune::Settings{}
           ? fmt::format("kept in {}: 'spillway run' stays with the default, whatever was found before", path)
           : fmt::format(
                 "kept in {}: 'spillway run' begins with it from now on (--profile none leaves it out)",
@@ -290,10 +324,15 @@ Result<int> tune_model(TuneFlags& flags, const CLI::App& command, const std::str
   }
   catch_interrupts();
   SW_ASSIGN(engine::Options options, lab_options(flags, command, std::vector{workload, topics}));
-  SW_TRY(check_device(flags, options));
+  SW_TRY(check_device(flags, command, options));
   const sys::MonotonicClock clock;
   const double began_s = clock.now_s();
-  SW_ASSIGN(const Machine machine, know_machine(flags, options));
+  auto known = know_machine(flags, options);
+  if (!known && known.error().kind == Error::Kind::kCancelled)
+    note(
+        "stopped while the machine was still being measured: nothing is known of the model, and nothing was "
+        "written");
+  SW_ASSIGN(const Machine machine, std::move(known));
   const double probed_s = clock.now_s() - began_s;
 
   const auto load = [&](engine::LoadMode mode) {
@@ -306,7 +345,7 @@ Result<int> tune_model(TuneFlags& flags, const CLI::App& command, const std::str
     });
   };
   SW_ASSIGN(auto engine, load(options.load_mode));
-  for (const std::string& word : engine->notes()) note(word);
+  for (const std::string& word : words_about_load(flags.load, command, *engine)) note(word);
   if (!flags.load.quiet) say(dim(describe_load(*engine)));
   SW_ASSIGN(const auto tokenizer, load_tokenizer(options.path, engine->metadata(), engine->vocabulary()));
   SW_ASSIGN(const auto chat_template, load_chat_template(engine->metadata(), tokenizer->vocabulary(), ""));
@@ -342,9 +381,11 @@ Result<int> tune_model(TuneFlags& flags, const CLI::App& command, const std::str
   SW_ASSIGN(result.model, tune::model_facts(options.path));
   SW_ASSIGN(result.machine, tune::machine_facts(lab.engine().device()));
   result.workload = workload.facts();
+  result.workload.requests = 0;  // said in a note: a run is one of them, and not all
   result.workload.users = flags.users;
   for (report::Setting& setting : result.settings)
     setting.flags.insert(shared.begin(), shared.end());  // behind its own
+  for (const std::string& word : report::notes_about(result)) result.notes.push_back(word);
   if (!flags.out.empty()) SW_TRY(write_output_file(flags.out, report::to_json(result)));
   if (flags.json) {
     fmt::print("{}\n", report::to_json(result));

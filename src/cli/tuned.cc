@@ -1,9 +1,11 @@
 #include "cli/tuned.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/limits.h"
+#include "cli/arguments.h"
 #include "cli/common.h"
 #include "cli/load_flags.h"
 #include "cli/model_text.h"
@@ -12,6 +14,10 @@
 
 namespace spillway::cli {
 namespace {
+
+// What decides where everything lies.
+constexpr std::string_view kPlacementFlags[] = {"-ngl", "-cmoe", "-ncmoe", "--host-device-mib",
+                                                "-ctk", "-ctv"};
 
 // Without a device there is no cache, and nothing of what is tuned matters.
 bool may_have_device(const engine::Options& options) { return options.device.device != "none"; }
@@ -42,10 +48,12 @@ std::optional<tune::FoundProfile> look_up(const engine::Options& options, const 
   tune::ProfileSearch search = tune::find_tuned_profile(tuned_folder(), path, now);
   for (const std::string& sentence : search.unreadable) note(sentence);
   if (search.found && !search.found->stale.empty()) {
-    note(fmt::format(
-        "the settings tuned for this model on {} are not used: {} ('spillway tune' finds new ones, "
-        "--profile none silences this)",
-        day_of(search.found->profile.created), list_text(search.found->stale)));
+    // Where the default had been kept, nothing is missed.
+    if (search.found->profile.settings != tune::Settings{})
+      note(fmt::format(
+          "the settings tuned for this model on {} are not used: {} ('spillway tune' finds new ones, "
+          "--profile none silences this)",
+          day_of(search.found->profile.created), list_text(search.found->stale)));
     search.found.reset();
   }
   return std::move(search.found);
@@ -91,10 +99,9 @@ report::Machine machine_of(report::Machine machine, const backend::DeviceInfo& d
 
 std::map<std::string, std::string> placement_flags(const CLI::App& command) {
   std::map<std::string, std::string> flags;
-  for (const char* name : {"-ngl", "-cmoe", "-ncmoe", "--host-device-mib"}) {
-    const bool is_long = std::string_view(name).starts_with("--");
-    const CLI::Option* option = command.get_option_no_throw(is_long ? name : fmt::format("-{}", name));
-    if (option == nullptr || option->count() == 0) continue;
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->count() > 0 ? name_as_written(*option) : "";
+    if (std::ranges::find(kPlacementFlags, name) == std::end(kPlacementFlags)) continue;
     flags[name] = option->get_items_expected_max() == 0 ? "" : option->as<std::string>();
   }
   return flags;
@@ -150,12 +157,13 @@ Result<TunedUse> use_tuned(const std::string& choice, const CLI::App& command, e
   take("-lm", "--lm", [&] { options.load_mode = parse_load_mode(settings.load_mode); });
   take("-t", "-t", [&] { options.threads = settings.threads; });
   use.used = true;
-  note(fmt::format(
-      "these settings were tuned for this model and machine on {} and are used{}: {} ({:.2f} times the "
-      "default's speed then, measured; --profile none leaves them out)",
-      day_of(found->profile.created),
-      by_hand.empty() ? "" : fmt::format(", but for {}, given by hand", fmt::join(by_hand, ", ")),
-      tune::command_text(settings), found->profile.gain));
+  note(
+      fmt::format("these settings were tuned for this model and machine on {} and are used{}: {} ({}; "
+                  "--profile none leaves "
+                  "them out)",
+                  day_of(found->profile.created),
+                  by_hand.empty() ? "" : fmt::format(", but for {}, given by hand", fmt::join(by_hand, ", ")),
+                  tune::command_text(settings), tune::gain_text(found->profile.gain)));
   return use;
 }
 

@@ -12,7 +12,7 @@ namespace spillway::cli {
 // $XDG_CONFIG_HOME/spillway/tuned, or ~/.config/spillway/tuned.
 std::string tuned_folder();
 
-// Those of -ngl, -cmoe and -ncmoe that were given, as they were given.
+// Those flags that were given which decide what lies where, as they were given.
 std::map<std::string, std::string> placement_flags(const CLI::App& command);
 
 // The machine as tuned settings are kept for it: a device that is made of host memory has as much as happens

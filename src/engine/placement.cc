@@ -18,6 +18,8 @@ uint64_t reserve_bytes(const backend::DeviceInfo& info) {
   return info.software ? 0 : device_reserve_bytes(info.available_bytes);
 }
 
+double in_mib(uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
 // Two halves of 8: one is filled while the other is computed. 8 experts of 3 MB are 2 ms of a PCIe 3 link,
 // long against the start of a copy.
 constexpr uint32_t kRingSlots = 16;
@@ -97,14 +99,17 @@ class Placer {
 
   std::unexpected<Error> too_large(uint64_t needed, std::string_view what) {
     place_.bytes = device_.bytes(device_spec(program_, place_, sizes_));
-    return fail(
-        Error::Kind::kNoMemory,
-        "{} need {} MiB of the device's memory and {} MiB are free there, {} MiB too few; less is needed "
-        "with a smaller -c ({} MiB are KV cache), a smaller -ub ({} MiB are scratch), fewer layers (-ngl), a "
-        "smaller --moe-cache-mib or -ncmoe "
-        "with more layers",
-        what, mib(needed), mib(place_.budget_bytes), mib(needed - std::min(needed, place_.budget_bytes)) + 1,
-        mib(place_.bytes.kv), mib(place_.bytes.scratch));
+    const uint64_t reserve = reserve_bytes(device_.info());
+    return fail(Error::Kind::kNoMemory,
+                "{} need {:.1f} MiB of the device's memory and {:.1f} MiB may be used there{}, {:.1f} MiB "
+                "too few; less "
+                "is needed with a smaller -c ({:.1f} MiB are KV cache), a smaller -ub ({:.1f} MiB are "
+                "scratch), fewer "
+                "layers (-ngl), a smaller --moe-cache-mib or -ncmoe with more layers",
+                what, in_mib(needed), in_mib(place_.budget_bytes),
+                reserve > 0 ? fmt::format(" ({:.1f} MiB of it are left to others)", in_mib(reserve)) : "",
+                in_mib(needed - std::min(needed, place_.budget_bytes)), in_mib(place_.bytes.kv),
+                in_mib(place_.bytes.scratch));
   }
 
   struct Moe {

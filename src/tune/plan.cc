@@ -170,7 +170,10 @@ double decode_limit(const PlanModel& model, const Layout& layout, const experts:
 Result<MachinePlan> plan_on_machine(const PlanModel& model, const PlanMachine& machine, const PlanUse& use,
                                     const RoutesByRepetition& routes, const std::function<bool()>& go_on) {
   MachinePlan plan{.name = machine.profile.name, .machine = machine};
-  SW_ASSIGN(plan.layout, lay_out(model, machine, use));
+  auto own = lay_out(model, machine, use);
+  plan.device_too_small = !own && own.error().kind == Error::Kind::kNoMemory;
+  if (plan.device_too_small) return plan;
+  SW_ASSIGN(plan.layout, std::move(own));
   plan.limit_tok_s = decode_limit(model, plan.layout, machine.profile);
   if (plan.layout.host_missing_bytes > 0) return plan;
   SW_ASSIGN(plan.estimate, estimate(model, plan.layout, machine, routes, go_on));
@@ -188,6 +191,7 @@ Result<MachinePlan> plan_on_machine(const PlanModel& model, const PlanMachine& m
 }
 
 void add_to_result(report::ResultFile& result, const MachinePlan& plan) {
+  if (!plan.estimate) return;
   const auto add = [&](const std::string& setting, const Estimate& estimate, uint64_t cache_bytes) {
     result.rows.push_back({.setting = setting,
                            .label = Label::kEstimated,
@@ -206,7 +210,6 @@ void add_to_result(report::ResultFile& result, const MachinePlan& plan) {
                           .value = plan.limit_tok_s,
                           .label = Label::kEstimated,
                           .note = "closed form, without fixed costs"});
-  if (!plan.estimate) return;
   add("as it is", *plan.estimate, plan.layout.placement.cache_bytes());
   for (const ChangedEstimate& changed : plan.changes)
     add(changed.change.name, changed.estimate, changed.cache_bytes);

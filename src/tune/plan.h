@@ -44,14 +44,14 @@ struct MachinePlan {
   std::string name;
   PlanMachine machine;
   Layout layout;
+  bool device_too_small = false;         // not even a layer's dense part fits: there is no layout either
   std::optional<Estimate> estimate;      // nothing where the model does not fit
   double limit_tok_s = 0;                // no placement decodes faster on it (experts/bounds.h)
   std::vector<ChangedEstimate> changes;  // what a person could buy
   std::string bottleneck;                // the part whose relief would help decoding most
 };
 
-// `go_on`: asked before each of the replays; false stops with kCancelled. kNoMemory where not even the dense
-// part of a layer fits on the device.
+// `go_on`: asked before each of the replays; false stops with kCancelled.
 Result<MachinePlan> plan_on_machine(const PlanModel& model, const PlanMachine& machine, const PlanUse& use,
                                     const RoutesByRepetition& routes, const std::function<bool()>& go_on);
 

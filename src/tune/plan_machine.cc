@@ -40,7 +40,11 @@ PlanMachine plan_machine_of(const ProfileFile& file) {
   PlanMachine machine{.profile = file.profile,
                       .device_bytes = file.machine.device_bytes,
                       .host_bytes = file.machine.memory_bytes,
+                      .has_no_device = file.machine.device == "none",
                       .notes = file.notes};
+  if (machine.has_no_device)
+    machine.notes.emplace_back(
+        "It was measured without a device: the rates of device and link are default, nobody measured them.");
   const experts::HardwareProfile& p = file.profile;
   if (p.device_gb_s.label != Label::kMeasured || p.cpu_gb_s.label != Label::kMeasured ||
       p.link_gb_s.label != Label::kMeasured)

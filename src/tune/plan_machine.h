@@ -17,6 +17,7 @@ struct PlanMachine {
   // How well the rates are known, as a part of their values. Data sheets and other people's benchmarks differ
   // from a machine by 15 % and more.
   double uncertainty = 0.15;
+  bool has_no_device = false;      // where it was measured: the rates of device and link are default
   std::vector<std::string> notes;  // what to know of the rates, whole sentences
 };
 

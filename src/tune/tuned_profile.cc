@@ -133,6 +133,11 @@ std::vector<std::string> stale_because(const Conditions& was, const Conditions& 
   return all;
 }
 
+std::string gain_text(double gain) {
+  if (gain > 1) return fmt::format("{:.2f} times as good as the default then, measured", gain);
+  return "no better than the default then, measured, but with less of the device's memory";
+}
+
 Result<std::string> save_tuned_profile(const TunedProfile& profile, const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);

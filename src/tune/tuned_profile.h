@@ -44,6 +44,9 @@ struct TunedProfile {
 Result<TunedProfile> parse_tuned_profile(std::string_view json);
 std::string to_json(const TunedProfile& profile);
 
+// "1.06 times as good as the default then, measured", for people.
+std::string gain_text(double gain);
+
 // What is another now, a phrase each: "the driver was '550', now it is '555'". Empty: the profile holds. (The
 // operating system's version is not among the seven.)
 std::vector<std::string> stale_because(const Conditions& was, const Conditions& is);

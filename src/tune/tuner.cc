@@ -55,6 +55,7 @@ class Tuner {
     SW_TRY(try_load_modes());
     keep_limits();
     if (lab_.stopped()) note("It was stopped by hand before all was done.");
+    report_.stopped = lab_.stopped();
     return std::move(report_);
   }
 
@@ -76,7 +77,11 @@ class Tuner {
 
   Result<TuneReport> interrupted() {
     report_.outcome = Outcome::kInterrupted;
-    report_.result.conclusion = "It was stopped before anything could be said.";
+    report_.stopped = lab_.stopped();
+    report_.result.conclusion =
+        report_.stopped ? "It was stopped before the first calibration run had ended: nothing is known."
+                        : "The time was over before the first calibration run had ended: nothing is "
+                          "known. More --minutes would allow it.";
     return std::move(report_);
   }
 
@@ -275,6 +280,12 @@ class Tuner {
                        all.size()));
       all.resize(most);
     }
+    note(fmt::format(
+        "A run is a conversation that calibration did not see ({} of them, in turn), from an empty cache and "
+        "after "
+        "another one as warm-up. Its answers have up to {} tokens, whether the model would end them sooner "
+        "or not.",
+        std::ranges::count_if(facts_.prompts, [](const Prompt& p) { return p.held_out; }), generate_));
     for (Entrant& entrant : all) {
       if (!entrant.predicted && predictor_) {
         SW_ASSIGN(const Predicted predicted, predictor_->predict(entrant.settings));
@@ -296,6 +307,7 @@ class Tuner {
     }
     if (contest_->rounds() == 0) return {};
     winner_ = choose_winner();
+    winner_was_fastest_ = is_fastest(winner_);
     first_final_ = contest_->rounds();
     contest_->keep_only(winner_ == 1 ? best_with_cache() : std::vector<size_t>{0, 1, winner_});
     on = true;
@@ -306,15 +318,19 @@ class Tuner {
     return {};
   }
 
-  // By what was measured: the best that hurts nothing; of those as good, that with the smallest cache.
+  // By what was measured: the best that hurts nothing, or the best where all do; of those as good, that with
+  // the smallest cache.
   size_t choose_winner() const {
     const std::vector<Entrant>& all = contest_->entrants();
     const Figures reference = all[0].all();
     const auto score = [&](size_t i) { return times_better(all[i].all(), reference, options_.goal); };
     const auto harmful = [&](size_t i) { return hurts(all[i].all(), reference, kMostHarm); };
     size_t best = 1;
-    for (size_t i = 1; i < all.size(); ++i)
-      if (all[i].in && !harmful(i) && (harmful(best) || score(i) > score(best))) best = i;
+    for (size_t i = 1; i < all.size(); ++i) {
+      const bool better = harmful(i) != harmful(best) ? harmful(best) : score(i) > score(best);
+      if (all[i].in && better) best = i;
+    }
+    if (harmful(best)) return best;
     const auto bytes = [&](size_t i) { return all[i].settings.cache_bytes.value_or(facts_.max_cache_bytes); };
     size_t smallest = best;
     for (size_t i = 1; i < all.size(); ++i)
@@ -379,11 +395,25 @@ class Tuner {
         fmt::format(" Within the limits given, that is {}.", command_text(report_.recommended));
   }
 
+  // Whether one that decodes faster was left out for what it hurts.
+  bool is_fastest(size_t winner) const {
+    const std::vector<Entrant>& all = contest_->entrants();
+    const Figures reference = all[0].all();
+    const auto score = [&](size_t i) { return times_better(all[i].all(), reference, options_.goal); };
+    for (size_t i = 1; i < all.size(); ++i)
+      if (all[i].in && score(i) * kAsGood > score(winner)) return false;
+    return true;
+  }
+
   void conclude() {
     Findings findings{.facts = facts_, .goal = options_.goal};
+    findings.ended = lab_.stopped()                                    ? Findings::Ended::kByHand
+                     : contest_->rounds() >= first_final_ + kMostFinal ? Findings::Ended::kByRounds
+                                                                       : Findings::Ended::kByTime;
     if (contest_->rounds() > 0) {
       if (winner_ != 0) {
         findings.winner = &contest_->entrants()[winner_];
+        findings.hurts_least = !winner_was_fastest_;
         findings.gain = against(0, winner_, options_.goal);
         findings.ttft = against(0, winner_, Goal::kTtft);
         findings.p95 = against(0, winner_, Goal::kP95);
@@ -418,6 +448,7 @@ class Tuner {
   double try_seconds_ = 0;
   std::optional<Contest> contest_;
   size_t winner_ = 0;
+  bool winner_was_fastest_ = true;
   uint32_t first_final_ = 0;
 };
 

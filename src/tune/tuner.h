@@ -43,7 +43,8 @@ struct TuneReport {
   bool model_failed = false;  // its error is above kMostModelError: what is measured is all there is
   double model_error = 0;
   uint64_t cache_bytes = 0;  // of the default's cache
-  double gain = 1;           // of the recommended against the default, measured, by the goal
+  double gain = 1;           // of the recommended against the default, measured, by the goal; 1: not resolved
+  bool stopped = false;      // by hand
   // Kind, settings, runs, rows (the default's first), terms, notes, conclusion; the rest is the caller's.
   report::ResultFile result;
 };

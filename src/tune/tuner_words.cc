@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "report/words.h"
+
 namespace spillway::tune {
 namespace {
 
@@ -22,6 +24,8 @@ Harm harm_of(const std::optional<Comparison>& c) {
 }
 
 std::string times_text(const Comparison& c) {
+  if (c.pairs < report::kFewestPairs)
+    return fmt::format("{:.2f} times ({}: too few to tell)", c.ratio, report::count_text(c.pairs, "pair"));
   return fmt::format("{:.2f} times (95 %: {:.2f} to {:.2f}, {} pairs of runs)", c.ratio, c.interval.low,
                      c.interval.high, c.pairs);
 }
@@ -65,6 +69,20 @@ std::string harm_words(const char* what, const std::optional<Comparison>& c) {
   return fmt::format("whether {} is hurt by more than {:.0f} % is not resolved", what, 100 * kMostHarm);
 }
 
+const char* what_would_tell(Findings::Ended ended) {
+  switch (ended) {
+    case Findings::Ended::kByHand:
+      return "It was stopped by hand; a whole run may tell.";
+    case Findings::Ended::kByRounds:
+      return "More pairs than that are not run, whatever the time: what difference there may be is lost in "
+             "how "
+             "much runs differ here. A workload with longer answers, or a quieter machine, may tell.";
+    case Findings::Ended::kByTime:
+      break;
+  }
+  return "The time was over; more --minutes may tell.";
+}
+
 void keep_default(const Findings& f, TuneReport& report) {
   report.outcome = Outcome::kDefault;
   report.recommended = {};
@@ -77,24 +95,23 @@ void keep_default(const Findings& f, TuneReport& report) {
   }
   const std::string what = short_name(f.winner->settings);
   if (!is_gain(f.gain)) {
+    const std::string best =
+        fmt::format("The best of the others{}, {}, was {}{} {}",
+                    f.hurts_least ? " that hurt neither the time to the first token nor the slow tokens" : "",
+                    what, f.gain->verdict == report::Verdict::kSlower ? "only " : "", times_text(*f.gain),
+                    better_words(f.goal));
     switch (f.gain->verdict) {
       case report::Verdict::kNotResolved:
-        text += fmt::format(
-            "The best of the others, {}, was {} {}: not resolved in the time; more --minutes may "
-            "tell.",
-            what, times_text(*f.gain), better_words(f.goal));
+        text += fmt::format("{}: not resolved. {}", best, what_would_tell(f.ended));
         return;
       case report::Verdict::kSlower:
-        text += fmt::format("The best of the others, {}, was only {} {}.", what, times_text(*f.gain),
-                            better_words(f.goal));
+        text += best + ".";
         return;
       case report::Verdict::kFaster:
       case report::Verdict::kNoDifference:
         break;
     }
-    text +=
-        fmt::format("The best of the others, {}, was {} {}: less than the {:.0f} % that would be worth it.",
-                    what, times_text(*f.gain), better_words(f.goal), 100 * kLeastGain);
+    text += fmt::format("{}: less than the {:.0f} % that would be worth it.", best, 100 * kLeastGain);
     return;
   }
   text += fmt::format("{} was {} {}, but ", what, times_text(*f.gain), better_words(f.goal));
@@ -110,8 +127,8 @@ void keep_default(const Findings& f, TuneReport& report) {
 void recommend_none(const Findings& f, TuneReport& report) {
   report.outcome = Outcome::kNoCache;
   report.recommended = f.none_entrant->settings;
-  report.gain = f.none ? f.none->ratio : 1;
   const bool gain = is_gain(f.none);
+  report.gain = gain ? f.none->ratio : 1;
   report.result.conclusion = fmt::format(
       "The expert cache does not pay here. Without it ({}): {}; with the default: {} (measured); without is "
       "{} {}. {}",

@@ -21,6 +21,8 @@ struct Findings {
   std::optional<report::Comparison> gain, ttft, p95;  // default to winner
   std::optional<report::Comparison> none;             // default to no cache
   std::optional<report::Comparison> over_none;        // no cache to winner
+  bool hurts_least = false;  // the winner; another is faster by the goal, and was left out for what it hurts
+  enum class Ended : uint8_t { kByTime, kByRounds, kByHand } ended = Ended::kByTime;
 };
 
 // Outcome, recommended settings, gain and conclusion.

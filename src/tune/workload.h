@@ -31,6 +31,7 @@ struct Conversation {
 struct Workload {
   std::string name;
   std::vector<Conversation> conversations;
+  std::vector<std::string> unused;  // what the file's lines hold without effect: "'temperature' (line 2)"
 
   uint32_t users() const;       // the highest number and one
   uint64_t requests() const;    // answers that the model gives
@@ -57,11 +58,13 @@ Workload builtin_topics();
 // A user's message is answered by the model, unless an assistant's message follows it: that one is taken as
 // the answer. So a line with several user messages is a conversation with follow-ups. `content` is a text or
 // a list of {"type": "text", "text": ...}; "max_tokens" (or "max_completion_tokens") holds for each answer,
-// without it kDefaultMaxTokens; "topic" is a name for tables. What else a request holds is passed over, but a
-// role or part that can't be run is an error. Empty lines are passed over. Errors name up to 5 lines by
-// number, each with its reason: a workload is never run in part.
+// without it kDefaultMaxTokens; "topic" is a name for tables. What else a request holds has no effect, and is
+// named in `unused`, where it comes first; a role or part that can't be run is an error. Empty lines are
+// passed over. Errors name up to 5 lines by number, each with its reason: a workload is never run in part.
 inline constexpr uint32_t kDefaultMaxTokens = 128;
 Result<Workload> parse_workload(std::string name, std::string_view jsonl);
+// A sentence on what is unused; empty where nothing is.
+std::string words_for_unused(const Workload& workload);
 
 // The conversations dealt out to `users`, in turn. Error: fewer conversations than users.
 Result<void> deal_out(Workload& workload, uint32_t users);

@@ -1,4 +1,5 @@
 // Reading a workload's lines (tune/workload.h says what they are).
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
@@ -53,6 +54,31 @@ Result<uint32_t> max_tokens_of(const Json& line) {
   return kDefaultMaxTokens;
 }
 
+// Keys that nothing here looks at, with the line that has them first.
+class UnusedKeys {
+ public:
+  void look_at(const Json& object, std::span<const std::string_view> used, std::string_view place,
+               size_t line) {
+    for (const auto& [key, value] : object.items()) {
+      if (std::ranges::find(used, key) != used.end()) continue;
+      std::string name = fmt::format("'{}{}'", place, shown_key(key));
+      if (keys_.size() < kMost && std::ranges::find(keys_, name) == keys_.end()) {
+        words_.push_back(fmt::format("{} (line {})", name, line));
+        keys_.push_back(std::move(name));
+      }
+    }
+  }
+  std::vector<std::string> words() && { return std::move(words_); }
+
+ private:
+  static constexpr size_t kMost = 20;
+  static std::string shown_key(const std::string& key) {
+    constexpr size_t kMostBytes = 40;
+    return key.size() <= kMostBytes ? key : key.substr(0, kMostBytes) + "...";
+  }
+  std::vector<std::string> keys_, words_;
+};
+
 Result<void> add_message(const Json& message, uint32_t max_tokens, Conversation& conversation) {
   if (!message.is_object()) return invalid("an object is needed, found {}", shown(message));
   const Json& role = member(message, "role");
@@ -77,7 +103,9 @@ Result<void> add_message(const Json& message, uint32_t max_tokens, Conversation&
   return {};
 }
 
-Result<Conversation> parse_line(std::string_view text) {
+Result<Conversation> parse_line(std::string_view text, size_t number, UnusedKeys& unused) {
+  static constexpr std::string_view kUsed[] = {"messages", "max_tokens", "max_completion_tokens", "topic"};
+  static constexpr std::string_view kUsedOfMessage[] = {"role", "content"};
   if (json_depth(text) > limits::kMaxJsonDepth)
     return invalid("lists and objects are nested deeper than {}", limits::kMaxJsonDepth);
   const Json line = Json::parse(text, nullptr, false);
@@ -92,6 +120,8 @@ Result<Conversation> parse_line(std::string_view text) {
   for (size_t i = 0; i < messages.size(); ++i)
     if (const auto added = add_message(messages[i], max_tokens, conversation); !added)
       return std::unexpected(added.error().in(fmt::format("messages[{}]", i)));
+  unused.look_at(line, kUsed, "", number);
+  for (const Json& message : messages) unused.look_at(message, kUsedOfMessage, "messages[].", number);
   if (conversation.turns.empty()) return invalid("it has no message of the user");
   if (conversation.turns.back().given_answer) return invalid("its last message must be the user's");
   return conversation;
@@ -105,6 +135,7 @@ Result<Workload> parse_workload(std::string name, std::string_view jsonl) {
     return invalid("the workload '{}' has {} bytes, at most {} are read", name, jsonl.size(),
                    limits::kMaxWorkloadBytes);
   Workload workload{.name = std::move(name)};
+  UnusedKeys unused;
   std::string faults;
   size_t n_faults = 0;
   for (size_t number = 1; !jsonl.empty(); ++number) {
@@ -114,7 +145,7 @@ Result<Workload> parse_workload(std::string name, std::string_view jsonl) {
     if (workload.conversations.size() == limits::kMaxConversations)
       return invalid("the workload '{}' has more than {} conversations", workload.name,
                      limits::kMaxConversations);
-    auto conversation = parse_line(line);
+    auto conversation = parse_line(line, number, unused);
     if (conversation) {
       if (conversation->topic.empty()) conversation->topic = fmt::format("line {}", number);
       workload.conversations.push_back(std::move(*conversation));
@@ -131,7 +162,14 @@ Result<Workload> parse_workload(std::string name, std::string_view jsonl) {
         "the workload '{}' is empty: each line is a conversation, such as "
         "{{\"messages\": [{{\"role\": \"user\", \"content\": \"...\"}}], \"max_tokens\": 128}}",
         workload.name);
+  workload.unused = std::move(unused).words();
   return workload;
+}
+
+std::string words_for_unused(const Workload& workload) {
+  if (workload.unused.empty()) return {};
+  return fmt::format("The workload '{}' holds what has no effect here: {}.", workload.name,
+                     fmt::join(workload.unused, ", "));
 }
 
 }  // namespace spillway::tune

@@ -85,6 +85,13 @@ class Plan(Case):
         done = self.works("plan", "-m", self.gpt_oss(), "--machine", "rtx3060-pcie3-ddr4", "--host-mib", "32768")
         self.assertIn("does not fit", done.out)
         self.assertIn("of host memory are missing", done.out)
+        out = self.new_path(".json")
+        both = self.works("plan", "-m", make(), "--machine", "rtx3060-pcie3-ddr4", "--device-mib", "1", "--out", out)
+        self.assertIn("leave nothing of 1.00 MiB of device memory", both.out)
+        result = json.loads(pathlib.Path(out).read_text())
+        self.assertEqual(result["conclusion"], "rtx3060-pcie3-ddr4: the model does not fit.")
+        self.assertNotIn("rows", {key for key in result if result[key]})
+        self.works("report", out, "--out", "-")
 
     def test_where_all_fits_all_is_resident(self):
         plan = self.plan(make(), "--machine", "rtx3090-pcie4-epyc", "-c", "128")["plans"][0]

@@ -129,7 +129,7 @@ TEST_F(PlacementTest, RefusesWhatDoesNotFitWithBothNumbers) {
     const auto refused = plan_for(layers_asked ? 64 << 10 : enough / 2 + (64 << 10), asked);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, Error::Kind::kNoMemory);
-    for (const char* word : {"MiB", "free", "too few", "-c", "-ngl", "--moe-cache-mib", "-ncmoe"})
+    for (const char* word : {"MiB", "may be used", "too few", "-c", "-ngl", "--moe-cache-mib", "-ncmoe"})
       EXPECT_NE(refused.error().message.find(word), std::string::npos)
           << word << " in " << refused.error().message;
   }

@@ -88,9 +88,15 @@ TEST(TunedProfile, IsStaleInSevenWays) {
             std::string::npos);
   // And what lies where.
   EXPECT_NE(why([](Conditions& c) { c.placement = {{"-ngl", "10"}}; }).find("-cmoe"), std::string::npos);
+  EXPECT_NE(why([](Conditions& c) { c.placement["-ctk"] = "f32"; }).find("-ctk"), std::string::npos);
   // Neither the kernel's version nor the file's name is among them.
   EXPECT_EQ(why([](Conditions& c) { c.machine.system = "Linux 6.9"; }), "0 reasons");
   EXPECT_EQ(why([](Conditions& c) { c.model.file = "renamed.gguf"; }), "0 reasons");
+}
+
+TEST(TunedProfile, AGainIsSaidOnlyWhereThereWasOne) {
+  EXPECT_EQ(gain_text(1.118), "1.12 times as good as the default then, measured");
+  EXPECT_NE(gain_text(1).find("no better than the default"), std::string::npos);
 }
 
 TEST(TunedProfile, IsFoundByPathOrContent) {

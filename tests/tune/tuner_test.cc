@@ -257,6 +257,10 @@ TEST(Tuner, KeepsWhatWasMeasuredWhenStopped) {
     lab.stop_after(after);
     const TuneReport report = tune(lab, machine.believed, {}).value();
     EXPECT_FALSE(report.result.conclusion.empty());
+    EXPECT_TRUE(report.stopped);
+    // Two runs or fewer of each are no ground for an interval, nor for a gain.
+    EXPECT_EQ(report.result.conclusion.find("inf"), std::string::npos) << report.result.conclusion;
+    EXPECT_EQ(report.gain, 1);
     EXPECT_EQ(report.result.runs.size(), after > 4 ? after - 4 : 0);  // calibration's four are records only
   }
 }

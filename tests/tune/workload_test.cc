@@ -60,8 +60,22 @@ TEST(Workload, LinesAreConversations) {
                           .turns = {{.text = "ab", .given_answer = "given", .max_tokens = 7},
                                     {.text = "c", .max_tokens = 7},
                                     {.text = "d", .max_tokens = 7}}}));
+  EXPECT_EQ(good->unused, std::vector<std::string>{"'model' (line 3)"});
   EXPECT_EQ(good->requests(), 3);
   EXPECT_EQ(good->max_tokens(), kDefaultMaxTokens + 14);
+}
+
+TEST(Workload, WhatHasNoEffectIsNamed) {
+  const auto workload = parse_workload("mine.jsonl",
+                                       R"({"messages": [{"role": "user", "content": "x", "name": "me"}]}
+{"messages": [{"role": "user", "content": "x"}], "max_token": 5, "temperature": 0.9}
+{"messages": [{"role": "user", "content": "x"}], "temperature": 0.1})");
+  ASSERT_TRUE(workload) << workload.error().message;
+  EXPECT_EQ(
+      words_for_unused(*workload),
+      "The workload 'mine.jsonl' holds what has no effect here: 'messages[].name' (line 1), 'max_token' "
+      "(line 2), 'temperature' (line 2).");
+  EXPECT_EQ(words_for_unused(builtin_topics()), "");
 }
 
 TEST(Workload, FaultsAreNamedByLine) {
