@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 
 #include "cli/common.h"
 
@@ -13,9 +14,19 @@ namespace {
 
 volatile std::sig_atomic_t interrupt_flag = 0, terminate_flag = 0, prompting_flag = 0;
 
+// `timeout -s INT` and some shells send one stop twice, to the process and to its group.
+constexpr int64_t kSameStopMs = 200;
+volatile std::sig_atomic_t interrupted_s = 0, interrupted_ms = 0;
+
 void on_interrupt(int) {
-  if (interrupt_flag && !prompting_flag) _exit(130);
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t since_ms = (now.tv_sec - interrupted_s) * 1000 + now.tv_nsec / 1'000'000 - interrupted_ms;
+  if (interrupt_flag && !prompting_flag && since_ms > kSameStopMs) _exit(130);
+  if (interrupt_flag) return;
   interrupt_flag = 1;
+  interrupted_s = static_cast<std::sig_atomic_t>(now.tv_sec);
+  interrupted_ms = static_cast<std::sig_atomic_t>(now.tv_nsec / 1'000'000);
 }
 
 void on_terminate(int) { terminate_flag = 1; }

@@ -14,8 +14,8 @@ bool stderr_is_terminal();
 // standard streams that the caller closed from being given to files that are opened later.
 void prepare_standard_streams();
 
-// From here on Ctrl-C and SIGTERM set a flag instead of ending the program; a second one before the flag is
-// looked at ends it.
+// From here on Ctrl-C and SIGTERM set a flag instead of ending the program; a second one, a fifth of a second
+// later or more, ends it.
 void catch_interrupts();
 bool interrupted();  // the flag
 bool terminated();   // it was SIGTERM, which is not only for what runs now

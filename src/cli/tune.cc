@@ -329,7 +329,8 @@ Result<int> tune_model(TuneFlags& flags, const CLI::App& command, const std::str
   const double began_s = clock.now_s();
   auto known = know_machine(flags, options);
   if (!known && known.error().kind == Error::Kind::kCancelled)
-    note(
+    return fail(
+        Error::Kind::kCancelled,
         "stopped while the machine was still being measured: nothing is known of the model, and nothing was "
         "written");
   SW_ASSIGN(const Machine machine, std::move(known));

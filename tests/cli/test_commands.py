@@ -173,6 +173,8 @@ class Run(Case):
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             process.stdout.read(20)
             process.send_signal(signal.SIGINT)
+            time.sleep(0.02)
+            process.send_signal(signal.SIGINT)  # as `timeout -s INT` does: to the process, and to its group
             out, err = process.communicate(timeout=SECONDS)
         self.assertEqual(process.returncode, 130, err)
         self.assertIn(b"measured", err)
