@@ -118,7 +118,13 @@ void add_result(Page& page, const ResultFile& result, uint32_t level) {
   sections.add("Expert cache, cold to warm", std::move(hits));
 
   std::vector<Block> terms;
-  add(terms, table_of_terms(result));
+  for (Table& table : tables_of_terms(result)) terms.emplace_back(std::move(table));
+  for (const CurveSet& set : result.curves) {
+    if (MaybeFigure figure = curves_of(set))
+      terms.emplace_back(*std::move(figure));
+    else
+      add(terms, table_of_curves(set));
+  }
   sections.add(result.kind == "probe" ? "What the machine does" : "Terms and values", std::move(terms));
 
   std::vector<Block> runs;
@@ -133,7 +139,7 @@ void add_result(Page& page, const ResultFile& result, uint32_t level) {
   add(origin, table_of_differing_flags(result));
   if (Table table = table_of_all_flags(result); !table.rows.empty())
     origin.emplace_back(Closed{std::move(table)});
-  sections.add("Machine, model and settings", std::move(origin));
+  sections.add(result.kind == "probe" ? "Machine" : "Machine, model and settings", std::move(origin));
 }
 
 std::string model_name(const ResultFile& result) {

@@ -126,15 +126,40 @@ Table table_of_slower(const ResultFile& result) {
   return table;
 }
 
-Table table_of_terms(const ResultFile& result) {
-  Table table{"Terms and values",
-              {{"Name"}, {"Value", kNumber}, {"Unit"}, {"95 % interval", kNumber}, {"Label"}, {"Note"}}};
-  for (const Term& term : result.terms)
-    table.rows.push_back(
+std::vector<Table> tables_of_terms(const ResultFile& result) {
+  const char* spread = result.kind == "probe" ? "Middle half of the repetitions" : "95 % interval";
+  std::vector<Table> tables;
+  for (const Term& term : result.terms) {
+    const std::string& title = term.group.empty() ? "Terms and values" : term.group;
+    auto table = std::ranges::find(tables, title, &Table::title);
+    if (table == tables.end())
+      table = tables.insert(
+          table,
+          {title, {{"Name"}, {"Value", kNumber}, {"Unit"}, {spread, kNumber}, {"Label"}, {"Note"}}, {}});
+    table->rows.push_back(
         {term.name, number_text(term.value), term.unit,
          term.low || term.high ? fmt::format("{} to {}", number_text(term.low), number_text(term.high)) : "",
          std::string(label_name(term.label)), term.note});
-  drop_empty_columns(table);
+  }
+  for (Table& table : tables) drop_empty_columns(table);
+  return tables;
+}
+
+Table table_of_curves(const CurveSet& set) {
+  std::set<double> all_x;
+  for (const Curve& curve : set.curves)
+    for (const CurvePoint& point : curve.points) all_x.insert(point.x);
+  Table table{fmt::format("{}, {} ({})", set.title, set.unit, label_name(set.label)), {{"Which"}}, {}};
+  for (const double x : all_x)
+    table.columns.push_back({fmt::format("{} {}", short_number(x), set.x), kNumber});
+  for (const Curve& curve : set.curves) {
+    std::vector<std::string> row = {curve.name};
+    for (const double x : all_x) {
+      const auto point = std::ranges::find(curve.points, x, &CurvePoint::x);
+      row.push_back(point == curve.points.end() ? "" : interval_text(point->value, point->low, point->high));
+    }
+    table.rows.push_back(std::move(row));
+  }
   return table;
 }
 

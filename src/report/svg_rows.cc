@@ -11,27 +11,29 @@ namespace {
 constexpr double kRowHeight = 42;
 constexpr double kMarksBelowTop = 27;  // of a row, the middle of what is drawn
 constexpr double kSide = 26;
-constexpr double kTop = 8;
-constexpr double kBottom = 40;
+constexpr double kAboveRows = 8;
+constexpr double kBelowRows = 40;
 constexpr double kLetter = 6.4;  // mean width of a letter, 12 pixels
 
 class Rows {
  public:
   Rows(std::string_view unit, const std::vector<double>& values, size_t n, Width width)
       : width_(pixels(width)),
-        height_(kTop + static_cast<double>(n) * kRowHeight + kBottom),
+        height_(kAboveRows + static_cast<double>(n) * kRowHeight + kBelowRows),
         unit_(unit),
         x_({.title = unit_}, values, width == Width::kWide ? 8 : 4) {}
 
   double at(double value) const { return kSide + x_.at(value) * (width_ - 2 * kSide); }
   bool draws(double value) const { return !x_.empty() && x_.draws(value); }
-  double middle(size_t row) const { return kTop + static_cast<double>(row) * kRowHeight + kMarksBelowTop; }
+  double middle(size_t row) const {
+    return kAboveRows + static_cast<double>(row) * kRowHeight + kMarksBelowTop;
+  }
   Pen& pen() { return pen_; }
 
   void draw_axis() {
-    const double bottom = height_ - kBottom;
+    const double bottom = height_ - kBelowRows;
     for (const Tick& tick : x_.ticks()) {
-      pen_.line("grid", at(tick.value), kTop, at(tick.value), bottom);
+      pen_.line("grid", at(tick.value), kAboveRows, at(tick.value), bottom);
       pen_.text("tick", at(tick.value), bottom + 15, Anchor::kMiddle, tick.text);
     }
     pen_.text("axis", width_ - kSide, height_ - 5, Anchor::kEnd, unit_);
