@@ -43,8 +43,8 @@ report::Row row_of(const report::ResultFile& result, uint32_t setting, double ca
                   .decode_tok_s = sum.decode_tok_s,
                   .prefill_tok_s = sum.prefill_tok_s,
                   .hit_rate = sum.hit_rate};
-  if (const auto rates = report::rates_of(runs, report::decode_tok_s); rates.size() > 1) {
-    const report::Interval interval = report::bootstrap_median(rates);
+  if (const auto decoded = report::amounts_of(runs, report::decode_amount); decoded.size() > 1) {
+    const report::Interval interval = report::bootstrap_rate(decoded);
     row.decode_low = interval.low;
     row.decode_high = interval.high;
   }
@@ -124,22 +124,22 @@ std::vector<std::string> differences(const report::ResultFile& was, const report
     found.push_back(fmt::format("the workload was {}, now it is {}", workload_text(was.workload),
                                 workload_text(is.workload)));
   for (uint32_t s = 0; s < std::min(was.settings.size(), is.settings.size()); ++s)
-    for (const auto& [what, rate] :
-         {std::pair<const char*, double (*)(const Run&)>("decode", report::decode_tok_s),
-          {"prefill", report::prefill_tok_s}}) {
-      const auto before = report::rates_of(report::runs_of(was, s, true), rate);
-      const auto now = report::rates_of(report::runs_of(is, s, true), rate);
+    for (const auto& [what, amount] :
+         {std::pair<const char*, report::Amount (*)(const Run&)>("decode", report::decode_amount),
+          {"prefill", report::prefill_amount}}) {
+      const auto before = report::amounts_of(report::runs_of(was, s, true), amount);
+      const auto now = report::amounts_of(report::runs_of(is, s, true), amount);
       if (before.empty() || now.empty()) continue;
       const std::string words =
           fmt::format("'{}': {} was {:.1f} tok/s, now it is {:.1f}: ", is.settings[s].name, what,
-                      report::median(before), report::median(now));
+                      report::total_rate(before), report::total_rate(now));
       if (before.size() < report::kFewestPairs || now.size() < report::kFewestPairs) {
         found.push_back(words +
                         fmt::format("{} and {} runs can't tell it from chance", before.size(), now.size()));
         continue;
       }
-      const report::Ratio ratio = report::bootstrap_ratio(before, now);
-      found.push_back(words + fmt::format("{:.3f} times (95 %: {:.3f} to {:.3f}; medians of {} and {} runs)",
+      const report::Ratio ratio = report::bootstrap_rate_ratio(before, now);
+      found.push_back(words + fmt::format("{:.3f} times (95 %: {:.3f} to {:.3f}; totals of {} and {} runs)",
                                           ratio.ratio, ratio.interval.low, ratio.interval.high, before.size(),
                                           now.size()));
     }

@@ -146,7 +146,9 @@ std::string bench_tables(const report::ResultFile& result, TableForm form) {
       head(result, "") + "\n" + shown(speeds(result, lines)) + "\n" + shown(latencies(result, lines));
   if (result.workload.requests > 0) text += fmt::format("\nanswers ended by: {}", finishes(lines));
   if (std::ranges::any_of(lines, [](const Line& line) { return !interval_text(line).empty(); }))
-    text += "\n95 % of decode: where the median of the runs' decode speeds lies (bootstrap)";
+    text +=
+        "\n95 % of decode: where the decode speed, which is the total of all runs, lies (bootstrap over "
+        "runs)";
   text +=
       fmt::format("\na stall is a token that takes more than {} times the median\n", report::kStallMultiple);
   if (!result.conclusion.empty()) text += "\n" + result.conclusion + "\n";

@@ -31,15 +31,6 @@ std::vector<SettingSummary> summarize(const ResultFile& result) {
   return all;
 }
 
-double decode_tok_s(const Run& run) {
-  double tokens = 0, seconds = 0;
-  for (const Request& request : run.requests) {
-    tokens += static_cast<double>(request.itl_ms.size());
-    seconds += request.decode_s;
-  }
-  return seconds > 0 ? tokens / seconds : 0;
-}
-
 bool was_busy(const Run& run) {
   return run.load.other_cpu > kBusyCores && run.seconds >= kShortestLoadSeconds;
 }

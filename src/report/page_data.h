@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/result.h"
+#include "report/summary.h"
 
 namespace spillway::report {
 
@@ -20,10 +21,6 @@ struct SettingSummary {
 };
 // Of the settings that ran, in order.
 std::vector<SettingSummary> summarize(const ResultFile& result);
-
-// Tokens that followed another over the time that they took, of all requests: what one user sees. 0 where
-// there were none.
-double decode_tok_s(const Run& run);
 
 // What is to be known of a run before it is believed: cold, cut short, a busy or throttled machine.
 inline constexpr double kBusyCores = 0.25;        // used by other processes

@@ -41,7 +41,7 @@ class Bench(Case):
         row, = got["rows"]
         self.assertEqual(row["label"], "measured")
         self.assertGreater(row["decode_tok_s"], 0)
-        self.assertLessEqual(row["decode_low"], row["decode_high"])
+        self.assertTrue(row["decode_low"] <= row["decode_tok_s"] <= row["decode_high"], row)
         flags = got["settings"][0]["flags"]
         for name, value in {"-t": "1", "-p": "8", "-n": "4", "--device": "none", "-lm": "none"}.items():
             self.assertEqual(flags[name], value, name)
@@ -134,6 +134,7 @@ class Bench(Case):
         self.assertIn(got["rows"][1]["verdict"], shown)
         again = self.works("bench", "--repeat", out).out
         self.assertIn("Against " + out, again)
+        self.assertIn(f"decode was {got['rows'][0]['decode_tok_s']:.1f} tok/s", again)  # as the table said
         self.assertIn("decode was", again)
         for words in ("the model was", "the workload was", "the CPU was", "the program was"):
             self.assertNotIn(words, again)
