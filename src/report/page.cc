@@ -67,9 +67,8 @@ std::vector<Block> slower_blocks(const ResultFile& result) {
   else
     blocks.emplace_back(std::move(table));
   if (const auto unclear = std::ranges::count(result.rows, "not resolved", &Row::verdict); unclear > 0)
-    blocks.emplace_back(
-        Paragraph{fmt::format("For {} of {} rows the runs could not tell whether they are slower.", unclear,
-                              result.rows.size() - 1)});
+    blocks.emplace_back(Paragraph{fmt::format("{}: for {} of {} rows the runs could not tell.",
+                                              verdict_title(result), unclear, result.rows.size() - 1)});
   return blocks;
 }
 
@@ -90,7 +89,7 @@ void add_result(Page& page, const ResultFile& result, uint32_t level) {
   std::vector<Block> speed;
   for (MaybeFigure& figure : settings_by_goal(result)) add(speed, std::move(figure));
   const std::vector<const Row*> leading = leading_rows(result);
-  add(speed, table_of_rows("What each setting comes to", leading));
+  add(speed, table_of_rows("What each setting comes to", result, leading));
   // The rows of a plan differ in the machine and not only in the cache: no curve joins them.
   if (result.kind != "plan") {
     add(speed, speed_over_cache(result));
@@ -100,7 +99,7 @@ void add_result(Page& page, const ResultFile& result, uint32_t level) {
     std::vector<const Row*> all;
     all.reserve(result.rows.size());
     for (const Row& row : result.rows) all.push_back(&row);
-    speed.emplace_back(Closed{table_of_rows(fmt::format("All {} rows", all.size()), all)});
+    speed.emplace_back(Closed{table_of_rows(fmt::format("All {} rows", all.size()), result, all)});
   }
   sections.add("Speed", std::move(speed));
   sections.add("What got slower", slower_blocks(result));

@@ -60,7 +60,14 @@ std::string finishes(const Run& run) {
 
 }  // namespace
 
-Table table_of_rows(std::string title, std::span<const Row* const> rows) {
+std::string verdict_title(const ResultFile& result) {
+  const auto judged = judged_measure(result);
+  if (!judged) return "Against the first, mixed goal";
+  const std::string_view name = measure_name(*judged);
+  return fmt::format("{} against the first", name.substr(0, name.find(',')));
+}
+
+Table table_of_rows(std::string title, const ResultFile& result, std::span<const Row* const> rows) {
   Table table{std::move(title),
               {{"Setting"},
                {"Label"},
@@ -73,7 +80,7 @@ Table table_of_rows(std::string title, std::span<const Row* const> rows) {
                {"Hits", kNumber},
                {"Predicted", kNumber},
                {"Error", kNumber},
-               {"Against the first"}}};
+               {verdict_title(result)}}};
   for (const Row* row : rows)
     table.rows.push_back(
         {row_name(*row), std::string(label_name(row->label)),
@@ -87,18 +94,26 @@ Table table_of_rows(std::string title, std::span<const Row* const> rows) {
 }
 
 Table table_of_slower(const ResultFile& result) {
-  const auto how_words = [&](SlowerRow::How how) -> std::string {
-    switch (how) {
+  const auto how_words = [&](const SlowerRow& slower) -> std::string {
+    const std::string figures =
+        slower.compared
+            ? fmt::format(": {} times as fast (95 %: {} to {}; {} pairs of runs)",
+                          number_text(slower.compared->ratio), number_text(slower.compared->interval.low),
+                          number_text(slower.compared->interval.high), slower.compared->pairs)
+            : "";
+    switch (slower.how) {
       case SlowerRow::How::kCompared:
-        return result.goal == "mixed" ? "compared by the mixed goal, beyond the noise"
-                                      : "compared beyond the noise";
+        return (result.goal == "mixed" && !slower.compared ? "compared by the mixed goal, beyond the noise"
+                                                           : "compared beyond the noise") +
+               figures;
       case SlowerRow::How::kNotResolved:
-        return "slower in the numbers, but not resolved: it may be noise";
+        return "slower in the numbers, but not resolved: it may be noise" + figures;
       case SlowerRow::How::kOtherGoal:
         return fmt::format("the numbers alone; what was compared is {}",
-                           result.goal == "ttft"  ? "the time to the first token"
-                           : result.goal == "p95" ? "the 95th percentile between tokens"
-                                                  : "the mixed goal");
+                           result.goal == "ttft"    ? "the time to the first token"
+                           : result.goal == "p95"   ? "the 95th percentile between tokens"
+                           : result.goal == "mixed" ? "the mixed goal"
+                                                    : "decoding");
       case SlowerRow::How::kNumbers:
         break;
     }
@@ -108,12 +123,13 @@ Table table_of_slower(const ResultFile& result) {
     return measure == Measure::kDecode ? interval_text(row.decode_tok_s, row.decode_low, row.decode_high)
                                        : known(value_of(row, measure));
   };
+  // Texts wrap where numbers don't: seven columns have to find room.
   Table table{"Slower than the first",
               {{"Setting"},
                {"Label"},
                {"In what"},
-               {"This one", kNumber},
-               {"The first", kNumber},
+               {"This one"},
+               {"The first"},
                {"Slower by", kNumber},
                {"How it is known"}}};
   for (const SlowerRow& slower : slower_rows(result)) {
@@ -121,7 +137,7 @@ Table table_of_slower(const ResultFile& result) {
     table.rows.push_back({row_name(row), std::string(label_name(row.label)), measure_name(slower.measure),
                           text(row, slower.measure),
                           fmt::format("{}, {}", text(first, slower.measure), label_name(first.label)),
-                          slower.ratio < 1 ? percent_text(1 - slower.ratio) : "", how_words(slower.how)});
+                          slower.ratio < 1 ? percent_text(1 - slower.ratio) : "", how_words(slower)});
   }
   return table;
 }
@@ -183,7 +199,8 @@ Table table_of_runs(const ResultFile& result) {
     table.rows.push_back({fmt::format("{}", i + 1), result.settings[run.setting].name,
                           run.warm ? "warm" : "cold", positive(decode_tok_s(run)), number_text(run.seconds),
                           positive(run.cpu_s), peak(run.host_peak_bytes), peak(run.device_peak_bytes),
-                          short_number(run.load.other_cpu), finishes(run), remarks(run, is_outlier[i])});
+                          run.seconds < kShortestLoadSeconds ? "not known" : short_number(run.load.other_cpu),
+                          finishes(run), remarks(run, is_outlier[i])});
   }
   drop_empty_columns(table);
   return table;

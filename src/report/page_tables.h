@@ -5,7 +5,9 @@
 
 namespace spillway::report {
 
-Table table_of_rows(std::string title, std::span<const Row* const> rows);
+// What the verdicts of its rows are about: "Decode against the first".
+std::string verdict_title(const ResultFile& result);
+Table table_of_rows(std::string title, const ResultFile& result, std::span<const Row* const> rows);
 // Everything that was slower than the first row, with both speeds.
 Table table_of_slower(const ResultFile& result);
 // A table for each group of terms, in the order of their first ones.

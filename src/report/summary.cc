@@ -41,6 +41,13 @@ double prefill_tok_s(const Run& run) {
   return total_rate(std::span(&one, 1));
 }
 
+double ttft_s(const Run& run) {
+  std::vector<double> all;
+  for (const Request& request : run.requests)
+    if (request.ttft_s > 0) all.push_back(request.ttft_s);
+  return median(all);
+}
+
 Summary summarize(std::span<const Run* const> runs) {
   Summary summary;
   Amount decode, prefill;

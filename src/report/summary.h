@@ -44,6 +44,8 @@ std::vector<Amount> amounts_of(std::span<const Run* const> runs, Amount (*amount
 double decode_tok_s(const Run& run);
 double prefill_tok_s(const Run& run);  // tokens computed over the time for it; 0 where no prompt was computed
 
+double ttft_s(const Run& run);  // median over its requests; 0 where none is known
+
 // The runs of a setting, warm or cold ones, in the order in which they ran.
 std::vector<const Run*> runs_of(const ResultFile& result, uint32_t setting, bool warm);
 std::vector<double> rates_of(std::span<const Run* const> runs, double (*rate)(const Run&));
