@@ -1,9 +1,17 @@
 #include "cli/bench_rows.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "cli/bench_work.h"
-#include "report/page_data.h"
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/compare_runs.h"
 #include "report/summary.h"
 #include "report/words.h"
 #include "tune/fingerprint.h"
@@ -53,26 +61,6 @@ report::Row row_of(const report::ResultFile& result, uint32_t setting, double ca
   return row;
 }
 
-// Speeds of the turns that both settings ran to their end.
-report::Comparison compare(const report::ResultFile& result, uint32_t a, uint32_t b,
-                           double (*rate)(const Run&)) {
-  const auto whole = [&](uint32_t setting) {
-    std::vector<double> rates;
-    for (const Run* run : report::runs_of(result, setting, true))
-      if (run->cut_short.empty() && rate(*run) > 0) rates.push_back(rate(*run));
-    return rates;
-  };
-  std::vector<double> of_a = whole(a), of_b = whole(b);
-  const size_t n = std::min(of_a.size(), of_b.size());
-  of_a.resize(n), of_b.resize(n);
-  return report::compare(of_a, of_b, report::Better::kHigher);
-}
-
-BenchWork work_of(const report::Setting& setting) {
-  FlagValues flags = setting.flags;
-  return BenchWork::take(flags).value_or(BenchWork{});
-}
-
 std::string sentence(const report::Setting& a, const report::Setting& b, const char* what,
                      const report::Comparison& c) {
   if (c.pairs < report::kFewestPairs)
@@ -91,25 +79,70 @@ std::string workload_text(const report::Workload& workload) {
                      report::count_text(workload.users, "user"), workload.content);
 }
 
+bool ran(const report::ResultFile& result, uint32_t setting) {
+  return !report::runs_of(result, setting, true).empty() || !report::runs_of(result, setting, false).empty();
+}
+
+std::string quoted(const std::vector<std::string>& names) {
+  return fmt::format("'{}'", fmt::join(names, "', '"));
+}
+
+// Where the measurement was stopped: how many of the asked runs each setting has.
+void note_unfinished(report::ResultFile& result, uint32_t repetitions) {
+  std::map<uint32_t, std::vector<std::string>, std::greater<>> by_count;
+  std::vector<std::string> missing;
+  for (uint32_t s = 0; s < result.settings.size(); ++s) {
+    uint32_t whole = 0;
+    for (const Run* run : report::runs_of(result, s, true)) whole += run->cut_short.empty() ? 1 : 0;
+    if (ran(result, s))
+      by_count[whole].push_back(result.settings[s].name);
+    else
+      missing.push_back(result.settings[s].name);
+  }
+  if (missing.empty() && by_count.begin()->first >= repetitions && by_count.size() == 1) return;
+  std::string text = fmt::format("Interrupted: of the {} of each setting that were asked for,",
+                                 report::count_text(repetitions, "warm run"));
+  for (const auto& [whole, names] : by_count)
+    text += fmt::format("{} {} of {}", text.ends_with(',') ? "" : ";", whole, quoted(names));
+  text += " came to their end.";
+  if (!missing.empty()) text += fmt::format(" Not run, and in no table: {}.", quoted(missing));
+  result.notes.push_back(std::move(text));
+}
+
+void note_other_work(report::ResultFile& result) {
+  std::vector<std::string> others;
+  for (uint32_t s = 1; s < result.settings.size(); ++s)
+    if (ran(result, s) && !report::same_work(result.settings[0], result.settings[s]))
+      others.push_back(result.settings[s].name);
+  if (!others.empty())
+    result.notes.push_back(
+        fmt::format("Only what did the same work as the first setting is compared with it. Without a "
+                    "verdict, as -p or -n is another: {}.",
+                    quoted(others)));
+}
+
 }  // namespace
 
-void conclude(report::ResultFile& result, const std::vector<double>& cache_bytes) {
+void conclude(report::ResultFile& result, const std::vector<double>& cache_bytes, uint32_t repetitions) {
+  note_unfinished(result, repetitions);
+  note_other_work(result);
   mark_cold(result);
-  for (uint32_t s = 0; s < result.settings.size(); ++s)
-    result.rows.push_back(row_of(result, s, cache_bytes[s]));
   std::string words;
   bool any_ratio = false;
-  for (uint32_t s = 1; s < result.settings.size(); ++s) {
+  for (uint32_t s = 0; s < result.settings.size(); ++s) {
+    if (!ran(result, s)) continue;
+    report::Row& row = result.rows.emplace_back(row_of(result, s, cache_bytes[s]));
     const report::Setting &a = result.settings[0], &b = result.settings[s];
-    if (work_of(a) != work_of(b)) continue;
-    const report::Comparison decode = compare(result, 0, s, report::decode_tok_s);
-    const report::Comparison prefill = compare(result, 0, s, report::prefill_tok_s);
-    const bool decodes = result.rows[s].decode_tok_s > 0;
+    if (s == 0 || !report::same_work(a, b)) continue;
+    const report::Comparison decode =
+        report::compare_runs(result, 0, s, {report::decode_tok_s, report::Better::kHigher});
+    const report::Comparison prefill =
+        report::compare_runs(result, 0, s, {report::prefill_tok_s, report::Better::kHigher});
+    const bool decodes = row.decode_tok_s > 0;
     any_ratio = any_ratio || decode.pairs >= report::kFewestPairs || prefill.pairs >= report::kFewestPairs;
-    result.rows[s].verdict = report::verdict_name((decodes ? decode : prefill).verdict);
+    row.verdict = report::verdict_name((decodes ? decode : prefill).verdict);
     if (decodes) words += (words.empty() ? "" : "\n") + sentence(a, b, "Decode", decode);
-    if (result.rows[s].prefill_tok_s > 0)
-      words += (words.empty() ? "" : "\n") + sentence(a, b, "Prefill", prefill);
+    if (row.prefill_tok_s > 0) words += (words.empty() ? "" : "\n") + sentence(a, b, "Prefill", prefill);
   }
   if (any_ratio) words += "\n" + std::string(report::kRatioWords);
   result.conclusion = words;

@@ -5,6 +5,7 @@
 
 #include "cli/common.h"
 #include "cli/text_table.h"
+#include "report/page_data.h"
 #include "report/summary.h"
 #include "report/words.h"
 
@@ -23,10 +24,14 @@ struct Line {
 
 std::vector<Line> lines_of(const report::ResultFile& result) {
   std::vector<Line> lines;
-  for (uint32_t s = 0; s < result.settings.size(); ++s)
+  size_t row = 0;  // of the settings that ran, in their order
+  for (uint32_t s = 0; s < result.settings.size(); ++s) {
+    const size_t before = lines.size();
     for (const bool warm : {true, false})
       if (const auto runs = report::runs_of(result, s, warm); !runs.empty())
-        lines.push_back({s, warm, report::summarize(runs), &result.rows[s]});
+        lines.push_back({s, warm, report::summarize(runs), &result.rows[row]});
+    if (lines.size() > before) ++row;
+  }
   return lines;
 }
 
@@ -48,7 +53,9 @@ std::string interval_text(const Line& line) {
 
 TextTable speeds(const report::ResultFile& result, const std::vector<Line>& lines) {
   TextTable table({"setting", "runs", "prefill tok/s", "decode tok/s", "95 % of decode", "TTFT s", "hits",
-                   "cache", "against the first"});
+                   "cache",
+                   report::judged_measure(result) == report::Measure::kPrefill ? "prefill against the first"
+                                                                               : "decode against the first"});
   for (const Line& line : lines)
     table.add({result.settings[line.setting].name, runs_text(line), number(line.sum.prefill_tok_s, 1),
                number(line.sum.decode_tok_s, 1), interval_text(line),
