@@ -110,7 +110,8 @@ void BenchMeasurement::note_words() {
     else if (names.size() == job_.settings.size())
       notes.push_back("All settings: " + word);
     else
-      notes.push_back(fmt::format("{}: {}", fmt::join(names, "; "), word));
+      notes.push_back(names.size() == 1 ? fmt::format("{}: {}", names[0], word)
+                                        : fmt::format("'{}': {}", fmt::join(names, "', '"), word));
   }
   // A single one's are among the counters that follow the tables.
   if (!is_single())
