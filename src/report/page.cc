@@ -36,6 +36,18 @@ void add(std::vector<Block>& blocks, Table table) {
   if (!table.rows.empty()) blocks.emplace_back(std::move(table));
 }
 
+// What stands on lines of their own, without what sets it in.
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
+    if (!line.empty()) lines.emplace_back(line);
+  }
+  return lines;
+}
+
 // Drift and two modes, setting by setting.
 std::vector<std::string> speed_remarks(const ResultFile& result) {
   std::vector<std::string> remarks;
@@ -75,9 +87,11 @@ std::vector<Block> slower_blocks(const ResultFile& result) {
 void add_result(Page& page, const ResultFile& result, uint32_t level) {
   Sections sections(page, level);
   std::vector<Block> found;
-  if (!result.conclusion.empty())
-    found.emplace_back(Paragraph{result.conclusion, Paragraph::Kind::kConclusion});
-  List notes{result.notes};
+  if (std::vector<std::string> lines = lines_of(result.conclusion); lines.size() == 1)
+    found.emplace_back(Paragraph{std::move(lines[0]), Paragraph::Kind::kConclusion});
+  else if (!lines.empty())
+    found.emplace_back(List{std::move(lines), Paragraph::Kind::kConclusion});
+  List notes{result.notes, Paragraph::Kind::kPlain};
   std::erase(notes.items, "");
   for (std::string& warning : disturbances(result)) {
     std::erase(notes.items, warning);
@@ -129,7 +143,7 @@ void add_result(Page& page, const ResultFile& result, uint32_t level) {
   std::vector<Block> runs;
   add(runs, runs_in_order(result));
   if (std::vector<std::string> remarks = speed_remarks(result); !remarks.empty())
-    runs.emplace_back(List{std::move(remarks)});
+    runs.emplace_back(List{std::move(remarks), Paragraph::Kind::kPlain});
   if (Table table = table_of_runs(result); !table.rows.empty()) runs.emplace_back(Closed{std::move(table)});
   sections.add("The runs, and the load of the machine", std::move(runs));
 

@@ -97,7 +97,7 @@ Table table_of_slower(const ResultFile& result) {
   const auto how_words = [&](const SlowerRow& slower) -> std::string {
     const std::string figures =
         slower.compared
-            ? fmt::format(": {} times as fast (95 %: {} to {}; {} pairs of runs)",
+            ? fmt::format(" ({} times as fast; 95 %: {} to {}; {} pairs of runs)",
                           number_text(slower.compared->ratio), number_text(slower.compared->interval.low),
                           number_text(slower.compared->interval.high), slower.compared->pairs)
             : "";
@@ -142,6 +142,20 @@ Table table_of_slower(const ResultFile& result) {
   return table;
 }
 
+// Counts are whole, and a share is a percentage: never rounded up to all.
+std::string value_text(const Term& term, double value) {
+  if (term.unit == "share" && value >= 0 && value < 1)
+    return fmt::format("{:.2f} %", std::floor(10'000 * value) / 100);
+  if (term.unit == "share") return percent_text(value);
+  if ((term.unit.starts_with("token") || term.unit == "rows") && value >= 0 && value < kMostDrawn &&
+      value == std::floor(value))
+    return count_text(static_cast<uint64_t>(value));
+  return number_text(value);
+}
+std::string value_text(const Term& term, std::optional<double> value) {
+  return value ? value_text(term, *value) : number_text(value);
+}
+
 std::vector<Table> tables_of_terms(const ResultFile& result) {
   const char* spread = result.kind == "probe" ? "Middle half of the repetitions" : "95 % interval";
   std::vector<Table> tables;
@@ -152,10 +166,11 @@ std::vector<Table> tables_of_terms(const ResultFile& result) {
       table = tables.insert(
           table,
           {title, {{"Name"}, {"Value", kNumber}, {"Unit"}, {spread, kNumber}, {"Label"}, {"Note"}}, {}});
-    table->rows.push_back(
-        {term.name, number_text(term.value), term.unit,
-         term.low || term.high ? fmt::format("{} to {}", number_text(term.low), number_text(term.high)) : "",
-         std::string(label_name(term.label)), term.note});
+    table->rows.push_back({term.name, value_text(term, term.value), term.unit == "share" ? "" : term.unit,
+                           term.low || term.high ? fmt::format("{} to {}", value_text(term, term.low),
+                                                               value_text(term, term.high))
+                                                 : "",
+                           std::string(label_name(term.label)), term.note});
   }
   for (Table& table : tables) drop_empty_columns(table);
   return tables;

@@ -191,7 +191,7 @@ TEST(Page, SlowerPrefillAndFirstTokensAreFoundInTheRuns) {
   const std::string markdown = to_markdown(make_page(std::span(&named, 1)));
   for (const char* words :
        {"| no cache | measured | Prefill, tok/s | 49.9 | 99.8, measured | 50.0 % | compared "
-        "beyond the noise: 0.500 times as fast (95 %: 0.500 to 0.500; 6 pairs of runs) |",
+        "beyond the noise (0.500 times as fast; 95 %: 0.500 to 0.500; 6 pairs of runs) |",
         "| Decode against the first |"})
     EXPECT_NE(markdown.find(words), std::string::npos) << words << markdown;
   result.runs.resize(4);  // two pairs
@@ -242,6 +242,38 @@ TEST(Page, WhatOthersUsedIsNotKnownOfShortRuns) {
   EXPECT_NE(markdown.find("| 10.0 | 0 |"), std::string::npos);
 }
 
+TEST(Page, AConclusionOfSeveralLinesIsAList) {
+  ResultFile result = a_result();
+  result.conclusion = "One.\nTwo:\n  set in\n";
+  const NamedResult named{"a.json", result};
+  const Page page = make_page(std::span(&named, 1));
+  EXPECT_NE(
+      to_html(page).find("<ul class=\"conclusion\">\n<li>One.</li>\n<li>Two:</li>\n<li>set in</li>\n</ul>"),
+      std::string::npos);
+  EXPECT_NE(to_markdown(page).find("> - One.\n> - Two:\n> - set in\n\n"), std::string::npos);
+}
+
+TEST(Page, CountsAreWholeAndSharesPercentages) {
+  ResultFile result;
+  result.terms = {{"answer", "tokens", 64, Label::kMeasured, {}, {}, "", ""},
+                  {"fitted", "tokens", 5.5, Label::kMeasured, {}, {}, "", ""},
+                  {"all", "share", 1, Label::kMeasured, {}, {}, "", ""},
+                  {"nearly", "share", 0.99999, Label::kMeasured, 0.9, {}, "", ""}};
+  const NamedResult named{"a.json", result};
+  const std::string markdown = to_markdown(make_page(std::span(&named, 1)));
+  for (const char* words : {"| answer | 64 | tokens |", "| fitted | 5.50 | tokens |", "| all | 100 % |  |",
+                            "| nearly | 99.99 % |  | 90.00 % to \u2013 |"})
+    EXPECT_NE(markdown.find(words), std::string::npos) << words << markdown;
+}
+
+TEST(Page, StallsAreThoseOfTheTerminal) {
+  const NamedResult named{"a.json", a_result()};  // one token of each request takes 20 times as long
+  const std::string markdown = to_markdown(make_page(std::span(&named, 1)));
+  EXPECT_NE(markdown.find("a stall is a token that took more than 3 times the median"), std::string::npos);
+  EXPECT_NE(markdown.find("| longest | stalls |"), std::string::npos);
+  EXPECT_NE(markdown.find(" | 10 | 500 | 500 |"), std::string::npos) << markdown;
+}
+
 TEST(Page, AnotherGoalComesFirstAndDoesNotHideSlowerDecoding) {
   ResultFile result = a_result();
   result.goal = "ttft";
@@ -258,7 +290,7 @@ TEST(Page, AnotherGoalComesFirstAndDoesNotHideSlowerDecoding) {
                                               "Decode speed of each setting"}));
   const std::string markdown = to_markdown(page);
   EXPECT_NE(markdown.find("| no cache | measured | Decode, tok/s | 20.0 | 50.0 (49.0 to 51.0), measured | "
-                          "60.0 % | compared beyond the noise: 0.40"),
+                          "60.0 % | compared beyond the noise (0.40"),
             std::string::npos)
       << markdown;
   result.runs.clear();
