@@ -8,9 +8,10 @@ namespace spillway::report {
 namespace {
 
 constexpr double kSigmasOfOutlier = 3.5;
-constexpr double kMadToSigma = 1.4826;  // 1 / the normal distribution's third quartile
-constexpr double kNormal97 = 1.959964;  // the normal distribution's 97.5 % point
-constexpr int kResamples = 2000;        // the ends of 95 % then rest on 50 values each
+constexpr double kMadToSigma = 1.4826;      // 1 / the normal distribution's third quartile
+constexpr double kNormal97 = 1.959964;      // the normal distribution's 97.5 % point
+const double kMostWidened = std::log(100);  // two runs that are 1000 times apart would give ends of 1e15
+constexpr int kResamples = 2000;            // the ends of 95 % then rest on 50 values each
 
 double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -83,7 +84,9 @@ double student_97(size_t degrees) {
 Interval widened(Interval interval, double value, size_t n) {
   const auto runs = static_cast<double>(n);
   const double factor = student_97(n - 1) / (kNormal97 * std::sqrt((runs - 1) / runs));
-  const auto away = [&](double end) { return value * std::exp(factor * std::log(end / value)); };
+  const auto away = [&](double end) {
+    return value * std::exp(std::clamp(factor * std::log(end / value), -kMostWidened, kMostWidened));
+  };
   return {std::min(away(interval.low), value), std::max(away(interval.high), value)};
 }
 

@@ -38,7 +38,8 @@ double total_rate(std::span<const Amount> runs);
 // moved away from the total (in logarithms) by Student's quantile for that number of runs over what
 // resampling of so few sees of the normal's. Plain percentiles cover the total of 3 runs in 72 % of the
 // series, of 5 in 85 %, of 10 in 89 %; this covers 92 to 95 % of 2 to 20 runs with normal noise. The total
-// lies within it. [total, total] of one run. Requires: every run alone has a rate above 0.
+// lies within it, and the ends at most 100 times away. [total, total] of one run. Requires: every run alone
+// has a rate above 0.
 Interval bootstrap_rate(std::span<const Amount> runs, uint64_t seed = kStatisticsSeed);
 
 // total_rate(b) / total_rate(a) with its 95 % interval, likewise, a and b drawn independently (covers 93 %

@@ -229,6 +229,8 @@ TEST(Statistics, ATotalLiesWithinItsInterval) {
   EXPECT_DOUBLE_EQ(total_rate(a), 80);  // 400 in 5 s, and not the mean of 50 and 100
   EXPECT_DOUBLE_EQ(total_rate({}), 0);
   EXPECT_EQ(bootstrap_rate(a, 7).low, bootstrap_rate(a, 7).low);
+  const std::vector<Amount> apart{{100, 1}, {100, 1e6}};
+  EXPECT_LE(bootstrap_rate(apart).high, 101 * total_rate(apart));
   const std::vector<Amount> same(3, {100, 2});
   EXPECT_DOUBLE_EQ(bootstrap_rate(same).low, 50);
   EXPECT_DOUBLE_EQ(bootstrap_rate(same).high, 50);
