@@ -151,7 +151,7 @@ Result<int> bench(const BenchFlags& flags, const CLI::App& command) {
   SW_TRY(measured.run());
   report::ResultFile& result = measured.result();
   result.command = command_line(command);
-  conclude(result, measured.cache_bytes());
+  conclude(result, measured.cache_bytes(), job.repetitions);
   if (measured.loads() > 1)
     result.notes.push_back(fmt::format(
         "The model was loaded {} times: some settings can't share a loaded one.", measured.loads()));

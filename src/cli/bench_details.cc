@@ -65,7 +65,7 @@ std::string load_details(const engine::Engine& engine) {
 Result<std::string> run_details(const engine::Engine& engine, const report::ResultFile& result,
                                 const BenchWork& work) {
   std::string text;
-  const double decode = report::median(warm_rates(result, report::decode_tok_s));
+  const double decode = report::summarize(report::runs_of(result, 0, true)).decode_tok_s;
   // With a device, which memory the weights were read from differs from expert to expert.
   if (engine.device() == nullptr && work.workload.empty() && decode > 0) {
     SW_ASSIGN(const double bandwidth, measure_read_bandwidth(engine.memory().threads));

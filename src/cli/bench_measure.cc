@@ -1,6 +1,13 @@
 #include "cli/bench_measure.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/limits.h"
 #include "cli/common.h"
@@ -57,7 +64,10 @@ void add_note(std::vector<std::string>& notes, const std::string& note) {
 }  // namespace
 
 BenchMeasurement::BenchMeasurement(const BenchJob& job)
-    : job_(job), cache_bytes_(job.settings.size()), bar_("measuring", ProgressBar::Unit::kPart) {
+    : job_(job),
+      decided_(job.settings.size()),
+      cache_bytes_(job.settings.size()),
+      bar_("measuring", ProgressBar::Unit::kPart) {
   result_.kind = "bench";
   result_.created = tune::utc_now();
   result_.build = tune::build_facts();
@@ -81,8 +91,33 @@ Result<void> BenchMeasurement::run() {
     for (size_t i = 0; i < job_.settings.size() && !stopped_; ++i)
       SW_TRY(turn(r % 2 == 0 ? i : job_.settings.size() - 1 - i, r));
   bar_.clear();
+  note_words();
   if (result_.runs.empty()) return fail(Error::Kind::kCancelled, "interrupted before anything was measured");
   return {};
+}
+
+// Every word once, with the settings that it is about.
+void BenchMeasurement::note_words() {
+  std::vector<std::pair<std::set<size_t>, std::string>> words;
+  for (const auto& [word, settings] : words_) words.emplace_back(settings, word);
+  std::ranges::sort(words);
+  std::vector<std::string> notes;
+  for (const auto& [settings, word] : words) {
+    std::vector<std::string> names;
+    for (const size_t setting : settings) names.push_back(job_.settings[setting].name);
+    if (is_single())
+      notes.push_back(word);
+    else if (names.size() == job_.settings.size())
+      notes.push_back("All settings: " + word);
+    else
+      notes.push_back(names.size() == 1 ? fmt::format("{}: {}", names[0], word)
+                                        : fmt::format("'{}': {}", fmt::join(names, "', '"), word));
+  }
+  // A single one's are among the counters that follow the tables.
+  if (!is_single())
+    for (size_t i = 0; i < decided_.size(); ++i)
+      if (!decided_[i].empty()) notes.push_back(fmt::format("{}: {}", job_.settings[i].name, decided_[i]));
+  result_.notes.insert(result_.notes.begin(), notes.begin(), notes.end());
 }
 
 // What each setting runs, and the context that it takes: by the model's own tokenizer, before it is loaded.
@@ -134,6 +169,8 @@ Result<void> BenchMeasurement::one_run(size_t setting, uint32_t repetition) {
   if (!run) return std::unexpected(run.error());
   run->setting = static_cast<uint32_t>(setting);
   run->warm = !cold_;
+  if (const auto stats = engine_->expert_stats(); !stats.controller.empty())
+    decided_[setting] = stats.controller.front();
   stopped_ = !run->cut_short.empty();
   cold_ = false;
   runs_expected_ = std::max(runs_expected_, before + 2);
@@ -154,6 +191,8 @@ Result<void> BenchMeasurement::activate(size_t setting) {
                                  .planner = options.device.planner}));
     cold_ = cold_ || engine_->placement().n_planned_layers() > 0;
   }
+  for (const std::string& word : words_about_load(wanted.load.flags(), wanted.load.command(), *engine_))
+    words_[word].insert(setting);
   active_ = setting;
   take_effective(result_.settings[setting].flags, *engine_);
   cache_bytes_[setting] = static_cast<double>(engine_->placement().cache_bytes());
@@ -193,8 +232,6 @@ Result<void> BenchMeasurement::load(size_t setting) {
   if (!load.flags().timeline_file.empty()) engine_->record_timeline();
   ++loads_;
   cold_ = true;
-  for (const std::string& word : words_about_load(load.flags(), load.command(), *engine_))
-    add_note(result_.notes, is_single() ? word : fmt::format("{}: {}", job_.settings[setting].name, word));
   if (n_sharing > 1 && engine_->placement().n_planned_layers() > 0)
     add_note(result_.notes,
              "Settings that can share a loaded model do: the device peak is what was allocated for all of "

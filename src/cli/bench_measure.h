@@ -2,8 +2,10 @@
 // while slows all of them alike.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,7 @@ class BenchMeasurement {
   Result<void> read_works();
   Result<void> take_facts();
   void estimate_runs();
+  void note_words();
   bool is_single() const { return job_.settings.size() == 1; }
   const tune::Workload* workload(size_t setting) const;
 
@@ -57,6 +60,8 @@ class BenchMeasurement {
   bool cold_ = true;
   bool stopped_ = false;
   uint32_t loads_ = 0;
+  std::map<std::string, std::set<size_t>> words_;  // about loading, and the settings that they are about
+  std::vector<std::string> decided_;  // (settings) what the split of the misses came to: a sentence
   std::vector<double> cache_bytes_;
   report::ResultFile result_;
   size_t runs_expected_ = 0;

@@ -5,6 +5,7 @@
 
 #include "cli/common.h"
 #include "cli/text_table.h"
+#include "report/page_data.h"
 #include "report/summary.h"
 #include "report/words.h"
 
@@ -23,10 +24,14 @@ struct Line {
 
 std::vector<Line> lines_of(const report::ResultFile& result) {
   std::vector<Line> lines;
-  for (uint32_t s = 0; s < result.settings.size(); ++s)
+  size_t row = 0;  // of the settings that ran, in their order
+  for (uint32_t s = 0; s < result.settings.size(); ++s) {
+    const size_t before = lines.size();
     for (const bool warm : {true, false})
       if (const auto runs = report::runs_of(result, s, warm); !runs.empty())
-        lines.push_back({s, warm, report::summarize(runs), &result.rows[s]});
+        lines.push_back({s, warm, report::summarize(runs), &result.rows[row]});
+    if (lines.size() > before) ++row;
+  }
   return lines;
 }
 
@@ -48,7 +53,9 @@ std::string interval_text(const Line& line) {
 
 TextTable speeds(const report::ResultFile& result, const std::vector<Line>& lines) {
   TextTable table({"setting", "runs", "prefill tok/s", "decode tok/s", "95 % of decode", "TTFT s", "hits",
-                   "cache", "against the first"});
+                   "cache",
+                   report::judged_measure(result) == report::Measure::kPrefill ? "prefill against the first"
+                                                                               : "decode against the first"});
   for (const Line& line : lines)
     table.add({result.settings[line.setting].name, runs_text(line), number(line.sum.prefill_tok_s, 1),
                number(line.sum.decode_tok_s, 1), interval_text(line),
@@ -146,7 +153,9 @@ std::string bench_tables(const report::ResultFile& result, TableForm form) {
       head(result, "") + "\n" + shown(speeds(result, lines)) + "\n" + shown(latencies(result, lines));
   if (result.workload.requests > 0) text += fmt::format("\nanswers ended by: {}", finishes(lines));
   if (std::ranges::any_of(lines, [](const Line& line) { return !interval_text(line).empty(); }))
-    text += "\n95 % of decode: where the median of the runs' decode speeds lies (bootstrap)";
+    text +=
+        "\n95 % of decode: where the decode speed, which is the total of all runs, lies (bootstrap over "
+        "runs)";
   text +=
       fmt::format("\na stall is a token that takes more than {} times the median\n", report::kStallMultiple);
   if (!result.conclusion.empty()) text += "\n" + result.conclusion + "\n";

@@ -7,6 +7,7 @@
 #include "cli/output_file.h"
 #include "report/html.h"
 #include "report/markdown.h"
+#include "tune/profile_result.h"
 
 namespace spillway::cli {
 namespace {
@@ -17,9 +18,16 @@ struct ReportFlags {
   bool markdown = false;
 };
 
+// What probe writes is a hardware profile, which has a format of its own.
+Result<report::ResultFile> parse_any(std::string_view text) {
+  if (!tune::is_profile_file(text)) return report::parse_result(text);
+  SW_ASSIGN(const tune::ProfileFile file, tune::parse_profile_file(text));
+  return tune::result_of(file);
+}
+
 Result<report::NamedResult> read_result(const std::string& path) {
   SW_ASSIGN(const std::string text, read_text_file(path, limits::kMaxResultBytes));
-  auto result = report::parse_result(text);
+  auto result = parse_any(text);
   if (!result) return std::unexpected(result.error().in(path));
   return report::NamedResult{std::filesystem::path(path).filename().string(), *std::move(result)};
 }

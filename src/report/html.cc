@@ -8,17 +8,20 @@
 namespace spillway::report {
 namespace {
 
+const char* class_of(Paragraph::Kind kind) {
+  constexpr const char* kClasses[] = {"", " class=\"conclusion\"", " class=\"warning\""};
+  return kClasses[static_cast<size_t>(kind)];
+}
+
 struct HtmlWriter {
   std::string out;
   uint32_t n_charts = 0;
 
   void operator()(const Paragraph& paragraph) {
-    constexpr const char* kClasses[] = {"", " class=\"conclusion\"", " class=\"warning\""};
-    out +=
-        fmt::format("<p{}>{}</p>\n", kClasses[static_cast<size_t>(paragraph.kind)], escaped(paragraph.text));
+    out += fmt::format("<p{}>{}</p>\n", class_of(paragraph.kind), escaped(paragraph.text));
   }
   void operator()(const List& list) {
-    out += "<ul>\n";
+    out += fmt::format("<ul{}>\n", class_of(list.kind));
     for (const std::string& item : list.items) out += fmt::format("<li>{}</li>\n", escaped(item));
     out += "</ul>\n";
   }

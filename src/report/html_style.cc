@@ -40,6 +40,7 @@ ul { padding-left: 20px; margin: 0 0 12px; max-width: 70ch; }
 li { margin-bottom: 4px; }
 .conclusion, .warning { border-left: 4px solid var(--accent); background: var(--good-ground); padding: 10px 14px; border-radius: 0 6px 6px 0; max-width: none; }
 .warning { border-color: var(--warn-edge); background: var(--warn-ground); }
+ul.conclusion, ul.warning { padding-left: 32px; }
 figure { margin: 16px 0 28px; padding: 14px 16px 10px; background: var(--sheet); border: 1px solid var(--faint); border-radius: 8px; }
 figcaption .about { color: var(--soft); font-size: 14px; line-height: 1.45; margin-bottom: 10px; max-width: 90ch; }
 figure svg { display: block; }
@@ -47,7 +48,7 @@ figure .wide svg, figure .narrow svg { width: 100%; height: auto; }
 .narrow { display: none; }
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 0 0 6px; padding: 0; font-size: 13px; line-height: 1.4; max-width: none; }
 .legend li { display: flex; align-items: center; gap: 6px; margin: 0; min-width: 0; }
-.legend svg { flex: none; }
+.legend svg { flex: none; overflow: visible; }
 .legend span { min-width: 0; overflow-wrap: anywhere; }
 .scroll {
   overflow-x: auto; margin: 8px 0 16px;

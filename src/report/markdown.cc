@@ -7,16 +7,20 @@
 namespace spillway::report {
 namespace {
 
+const char* before(Paragraph::Kind kind) {
+  constexpr const char* kBefore[] = {"", "> ", "> **Note.** "};
+  return kBefore[static_cast<size_t>(kind)];
+}
+
 struct MarkdownWriter {
   std::string out;
 
   void operator()(const Paragraph& paragraph) {
-    constexpr const char* kBefore[] = {"", "> ", "> **Note.** "};
-    out += fmt::format("{}{}\n\n", kBefore[static_cast<size_t>(paragraph.kind)],
-                       markdown_escaped(paragraph.text));
+    out += fmt::format("{}{}\n\n", before(paragraph.kind), markdown_escaped(paragraph.text));
   }
   void operator()(const List& list) {
-    for (const std::string& item : list.items) out += fmt::format("- {}\n", markdown_escaped(item));
+    for (const std::string& item : list.items)
+      out += fmt::format("{}- {}\n", before(list.kind), markdown_escaped(item));
     out += "\n";
   }
   void operator()(const Table& table) {

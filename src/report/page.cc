@@ -36,6 +36,18 @@ void add(std::vector<Block>& blocks, Table table) {
   if (!table.rows.empty()) blocks.emplace_back(std::move(table));
 }
 
+// What stands on lines of their own, without what sets it in.
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
+    if (!line.empty()) lines.emplace_back(line);
+  }
+  return lines;
+}
+
 // Drift and two modes, setting by setting.
 std::vector<std::string> speed_remarks(const ResultFile& result) {
   std::vector<std::string> remarks;
@@ -67,18 +79,19 @@ std::vector<Block> slower_blocks(const ResultFile& result) {
   else
     blocks.emplace_back(std::move(table));
   if (const auto unclear = std::ranges::count(result.rows, "not resolved", &Row::verdict); unclear > 0)
-    blocks.emplace_back(
-        Paragraph{fmt::format("For {} of {} rows the runs could not tell whether they are slower.", unclear,
-                              result.rows.size() - 1)});
+    blocks.emplace_back(Paragraph{fmt::format("{}: for {} of {} rows the runs could not tell.",
+                                              verdict_title(result), unclear, result.rows.size() - 1)});
   return blocks;
 }
 
 void add_result(Page& page, const ResultFile& result, uint32_t level) {
   Sections sections(page, level);
   std::vector<Block> found;
-  if (!result.conclusion.empty())
-    found.emplace_back(Paragraph{result.conclusion, Paragraph::Kind::kConclusion});
-  List notes{result.notes};
+  if (std::vector<std::string> lines = lines_of(result.conclusion); lines.size() == 1)
+    found.emplace_back(Paragraph{std::move(lines[0]), Paragraph::Kind::kConclusion});
+  else if (!lines.empty())
+    found.emplace_back(List{std::move(lines), Paragraph::Kind::kConclusion});
+  List notes{result.notes, Paragraph::Kind::kPlain};
   std::erase(notes.items, "");
   for (std::string& warning : disturbances(result)) {
     std::erase(notes.items, warning);
@@ -90,7 +103,7 @@ void add_result(Page& page, const ResultFile& result, uint32_t level) {
   std::vector<Block> speed;
   for (MaybeFigure& figure : settings_by_goal(result)) add(speed, std::move(figure));
   const std::vector<const Row*> leading = leading_rows(result);
-  add(speed, table_of_rows("What each setting comes to", leading));
+  add(speed, table_of_rows("What each setting comes to", result, leading));
   // The rows of a plan differ in the machine and not only in the cache: no curve joins them.
   if (result.kind != "plan") {
     add(speed, speed_over_cache(result));
@@ -100,7 +113,7 @@ void add_result(Page& page, const ResultFile& result, uint32_t level) {
     std::vector<const Row*> all;
     all.reserve(result.rows.size());
     for (const Row& row : result.rows) all.push_back(&row);
-    speed.emplace_back(Closed{table_of_rows(fmt::format("All {} rows", all.size()), all)});
+    speed.emplace_back(Closed{table_of_rows(fmt::format("All {} rows", all.size()), result, all)});
   }
   sections.add("Speed", std::move(speed));
   sections.add("What got slower", slower_blocks(result));
@@ -118,13 +131,19 @@ void add_result(Page& page, const ResultFile& result, uint32_t level) {
   sections.add("Expert cache, cold to warm", std::move(hits));
 
   std::vector<Block> terms;
-  add(terms, table_of_terms(result));
+  for (Table& table : tables_of_terms(result)) terms.emplace_back(std::move(table));
+  for (const CurveSet& set : result.curves) {
+    if (MaybeFigure figure = curves_of(set))
+      terms.emplace_back(*std::move(figure));
+    else
+      add(terms, table_of_curves(set));
+  }
   sections.add(result.kind == "probe" ? "What the machine does" : "Terms and values", std::move(terms));
 
   std::vector<Block> runs;
   add(runs, runs_in_order(result));
   if (std::vector<std::string> remarks = speed_remarks(result); !remarks.empty())
-    runs.emplace_back(List{std::move(remarks)});
+    runs.emplace_back(List{std::move(remarks), Paragraph::Kind::kPlain});
   if (Table table = table_of_runs(result); !table.rows.empty()) runs.emplace_back(Closed{std::move(table)});
   sections.add("The runs, and the load of the machine", std::move(runs));
 
@@ -133,7 +152,7 @@ void add_result(Page& page, const ResultFile& result, uint32_t level) {
   add(origin, table_of_differing_flags(result));
   if (Table table = table_of_all_flags(result); !table.rows.empty())
     origin.emplace_back(Closed{std::move(table)});
-  sections.add("Machine, model and settings", std::move(origin));
+  sections.add(result.kind == "probe" ? "Machine" : "Machine, model and settings", std::move(origin));
 }
 
 std::string model_name(const ResultFile& result) {

@@ -32,6 +32,7 @@ struct Paragraph {
 
 struct List {
   std::vector<std::string> items;
+  Paragraph::Kind kind = Paragraph::Kind::kPlain;
 };
 
 // A chart with the numbers that it shows, for those who cannot see it, and for Markdown.

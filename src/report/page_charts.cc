@@ -150,10 +150,10 @@ constexpr const char* kApart =
     "band are estimated.";
 
 MaybeFigure settings_by(const ResultFile& result, Measure measure, bool is_goal) {
-  constexpr const char* kTitles[] = {"Decode speed of each setting",
+  constexpr const char* kTitles[] = {"Decode speed of each setting", "Prefill speed of each setting",
                                      "Time to the first token of each setting",
                                      "Time between tokens of each setting, 95th percentile"};
-  const bool is_time = measure != Measure::kDecode;
+  const bool is_time = measure == Measure::kTtft || measure == Measure::kP95;
   Dots dots{.title = kTitles[static_cast<size_t>(measure)],
             .description = is_time ? "Shorter is better." : kWhiskers,
             .unit = is_time ? "milliseconds" : "tokens per second"};

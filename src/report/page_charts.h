@@ -20,6 +20,8 @@ MaybeFigure speed_of_results(std::span<const NamedResult> results);
 MaybeFigure speed_over_cache(const ResultFile& result);
 MaybeFigure speed_over_share(const ResultFile& result);
 MaybeFigure time_of_resources(const ResultFile& result);
+// Nothing where no curve has two points.
+MaybeFigure curves_of(const CurveSet& set);
 MaybeFigure latencies(std::span<const SettingSummary> settings);
 MaybeFigure hits_over_tokens(const ResultFile& result);
 MaybeFigure runs_in_order(const ResultFile& result);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "report/compare_runs.h"
 #include "report/statistics.h"
 #include "report/words.h"
 
@@ -29,15 +30,6 @@ std::vector<SettingSummary> summarize(const ResultFile& result) {
     all.push_back(std::move(summary));
   }
   return all;
-}
-
-double decode_tok_s(const Run& run) {
-  double tokens = 0, seconds = 0;
-  for (const Request& request : run.requests) {
-    tokens += static_cast<double>(request.itl_ms.size());
-    seconds += request.decode_s;
-  }
-  return seconds > 0 ? tokens / seconds : 0;
 }
 
 bool was_busy(const Run& run) {
@@ -82,6 +74,8 @@ std::vector<const Row*> leading_rows(const ResultFile& result) {
 
 const char* measure_name(Measure measure) {
   switch (measure) {
+    case Measure::kPrefill:
+      return "Prefill, tok/s";
     case Measure::kTtft:
       return "TTFT, ms";
     case Measure::kP95:
@@ -94,6 +88,7 @@ const char* measure_name(Measure measure) {
 
 std::optional<double> value_of(const Row& row, Measure measure) {
   std::optional<double> value = row.decode_tok_s;
+  if (measure == Measure::kPrefill) value = row.prefill_tok_s;
   if (measure == Measure::kTtft) value = row.ttft_s ? std::optional(1000 * *row.ttft_s) : std::nullopt;
   if (measure == Measure::kP95) value = row.p95_itl_ms;
   return value && *value > 0 ? value : std::nullopt;
@@ -106,43 +101,93 @@ std::vector<Measure> measures_of(const std::string& goal) {
   return {Measure::kDecode};
 }
 
+std::optional<Measure> judged_measure(const ResultFile& result) {
+  if (result.goal == "mixed") return {};
+  const Measure first = measures_of(result.goal)[0];
+  const bool is_known =
+      std::ranges::any_of(result.rows, [&](const Row& row) { return value_of(row, first).has_value(); });
+  return is_known || first != Measure::kDecode ? first : Measure::kPrefill;
+}
+
 namespace {
 
 // How many times as fast; 1 where one of them does not know.
 double speed_ratio(const Row& row, const Row& first, Measure measure) {
   const auto a = value_of(first, measure), b = value_of(row, measure);
   if (!a || !b) return 1;
-  return measure == Measure::kDecode ? *b / *a : *a / *b;
+  return measure == Measure::kDecode || measure == Measure::kPrefill ? *b / *a : *a / *b;
 }
 
-// `judged`: the verdict is about this measure.
-std::optional<SlowerRow::How> how_slower(const Row& row, const Row& first, double ratio, bool judged) {
-  using How = SlowerRow::How;
-  // A difference below 3 % is none for people (report/statistics.h, kMargin).
-  if (row.label != first.label || !(ratio < 1 - kMargin)) return {};
-  if (row.verdict.empty()) return How::kNumbers;
-  if (!judged) return How::kOtherGoal;
-  return row.verdict == "not resolved" ? std::optional(How::kNotResolved) : std::nullopt;
+// The index of the one setting that a measured row is about.
+std::optional<uint32_t> setting_of(const ResultFile& result, const Row& row) {
+  const auto is_it = [&](const Setting& setting) { return setting.name == row.setting; };
+  if (row.label != Label::kMeasured || std::ranges::count_if(result.settings, is_it) != 1) return {};
+  return static_cast<uint32_t>(std::ranges::find_if(result.settings, is_it) - result.settings.begin());
 }
+
+RunValue run_value(Measure measure) {
+  switch (measure) {
+    case Measure::kPrefill:
+      return {prefill_tok_s, Better::kHigher};
+    case Measure::kTtft:
+      return {ttft_s, Better::kLower};
+    case Measure::kDecode:
+    case Measure::kP95:
+      break;
+  }
+  return {decode_tok_s, Better::kHigher};
+}
+
+class SlowerFinder {
+ public:
+  explicit SlowerFinder(const ResultFile& result) : result_(result), judged_(judged_measure(result)) {}
+
+  // Nothing: it is not slower.
+  std::optional<SlowerRow> find(size_t index, size_t than, Measure measure) const {
+    using How = SlowerRow::How;
+    const Row &row = result_.rows[index], &first = result_.rows[than];
+    SlowerRow found{index, than, measure, speed_ratio(row, first, measure), How::kCompared, {}};
+    const auto as = [&](How how) {
+      found.how = how;
+      return std::optional(found);
+    };
+    const bool is_mixed_goals = !judged_ && measure == measures_of(result_.goal)[0];
+    if (row.verdict == "slower" && (measure == judged_ || is_mixed_goals)) return as(How::kCompared);
+    // A difference below 3 % is none for people (report/statistics.h, kMargin).
+    const bool is_less = row.label == first.label && found.ratio < 1 - kMargin;
+    if (measure == judged_ && !row.verdict.empty())
+      return is_less && row.verdict == "not resolved" ? as(How::kNotResolved) : std::nullopt;
+    const auto a = setting_of(result_, first), b = setting_of(result_, row);
+    if (a && b && a != b && measure != Measure::kP95) {
+      if (!same_work(result_.settings[*a], result_.settings[*b])) return {};
+      const Comparison compared = compare_runs(result_, *a, *b, run_value(measure));
+      if (compared.pairs >= kFewestPairs) found.compared = compared;
+      if (compared.verdict == Verdict::kSlower) return as(How::kCompared);
+      if (compared.pairs > 0)
+        return is_less && compared.verdict == Verdict::kNotResolved ? as(How::kNotResolved) : std::nullopt;
+    }
+    if (!is_less) return {};
+    return as(row.verdict.empty() ? How::kNumbers : How::kOtherGoal);
+  }
+
+ private:
+  const ResultFile& result_;
+  const std::optional<Measure> judged_;
+};
 
 }  // namespace
 
 std::vector<SlowerRow> slower_rows(const ResultFile& result) {
   std::vector<SlowerRow> slower;
-  const std::vector<Measure> measures = measures_of(result.goal);
+  std::vector<Measure> measures = measures_of(result.goal);
+  for (const Measure always : {Measure::kDecode, Measure::kPrefill, Measure::kTtft})
+    if (std::ranges::find(measures, always) == measures.end()) measures.push_back(always);
+  const SlowerFinder finder(result);
   for (size_t i = 0; i < result.rows.size(); ++i) {
-    const Row& row = result.rows[i];
     size_t first = 0;
-    while (result.rows[first].machine != row.machine) ++first;
-    for (const Measure measure : measures) {
-      SlowerRow found{i, first, measure, speed_ratio(row, result.rows[first], measure)};
-      std::optional<SlowerRow::How> how =
-          how_slower(row, result.rows[first], found.ratio, measure == measures[0] && result.goal != "mixed");
-      if (row.verdict == "slower" && measure == measures[0]) how = SlowerRow::How::kCompared;
-      if (!how) continue;
-      found.how = *how;
-      slower.push_back(found);
-    }
+    while (result.rows[first].machine != result.rows[i].machine) ++first;
+    for (const Measure measure : measures)
+      if (const auto found = finder.find(i, first, measure)) slower.push_back(*found);
   }
   return slower;
 }

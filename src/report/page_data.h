@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/result.h"
+#include "report/summary.h"
 
 namespace spillway::report {
 
@@ -20,10 +21,6 @@ struct SettingSummary {
 };
 // Of the settings that ran, in order.
 std::vector<SettingSummary> summarize(const ResultFile& result);
-
-// Tokens that followed another over the time that they took, of all requests: what one user sees. 0 where
-// there were none.
-double decode_tok_s(const Run& run);
 
 // What is to be known of a run before it is believed: cold, cut short, a busy or throttled machine.
 inline constexpr double kBusyCores = 0.25;        // used by other processes
@@ -43,16 +40,21 @@ std::string share_name(const Row& row);  // "share 0.5", "share auto"
 std::vector<const Row*> leading_rows(const ResultFile& result);
 
 // What settings are held against each other by.
-enum class Measure : uint8_t { kDecode, kTtft, kP95 };
-// "Decode, tok/s", "TTFT, ms", "ITL p95, ms"
+enum class Measure : uint8_t { kDecode, kPrefill, kTtft, kP95 };
+// "Decode, tok/s", "Prefill, tok/s", "TTFT, ms", "ITL p95, ms"
 const char* measure_name(Measure measure);
 // In the unit of that name; nothing where it is not known.
 std::optional<double> value_of(const Row& row, Measure measure);
 // What a page shows of a goal, that which its verdicts are about first.
 std::vector<Measure> measures_of(const std::string& goal);
+// What the verdicts of the rows are about: the goal's measure; of a bench without decoding, prefill. Nothing
+// of the mixed goal.
+std::optional<Measure> judged_measure(const ResultFile& result);
 
-// Rows that were, or came out, slower than the first row of the same machine, by the goal's measure or in
-// decode speed. What has no verdict is compared with what has the same label only.
+// Rows that were, or came out, slower than the first row of the same machine: by the goal's measure, in
+// decode and prefill speed and in the time to the first token. The rows' verdicts are about the first of
+// these; the others are compared run by run where there are runs of the same work. What has neither is
+// compared with what has the same label only.
 struct SlowerRow {
   enum class How : uint8_t {
     kCompared,     // the verdict says so
@@ -65,6 +67,7 @@ struct SlowerRow {
   Measure measure = Measure::kDecode;
   double ratio = 1;  // of speeds
   How how = How::kNumbers;
+  std::optional<Comparison> compared;  // of the runs, where that is what it is known by
 };
 std::vector<SlowerRow> slower_rows(const ResultFile& result);
 

@@ -5,6 +5,7 @@
 
 #include "report/page_charts.h"
 #include "report/statistics.h"
+#include "report/summary.h"
 #include "report/words.h"
 
 namespace spillway::report {
@@ -37,6 +38,11 @@ std::vector<Point> distribution(const std::vector<double>& ascending) {
                         .y = 100.0 * static_cast<double>(i + 1) / static_cast<double>(n),
                         .unmarked = true});
   return points;
+}
+
+size_t stalls(const std::vector<double>& ms) {
+  const double most = kStallMultiple * quantile(ms, 0.5);
+  return static_cast<size_t>(std::ranges::count_if(ms, [most](double each) { return each > most; }));
 }
 
 // Hits and misses of the runs together, stretch by stretch.
@@ -80,16 +86,19 @@ MaybeFigure latencies(std::span<const SettingSummary> settings) {
                 "median, 95 %, 99 % and the longest; nothing is left out.",
             .x = {.title = "milliseconds", .from_zero = false},
             .y = {.title = "% of tokens", .high = 100}};
-  Table numbers{"Time between tokens, and to the first token (TTFT), milliseconds (measured)",
-                {{"Setting"},
-                 {"Tokens", Column::Kind::kNumber},
-                 {"p50", Column::Kind::kNumber},
-                 {"p95", Column::Kind::kNumber},
-                 {"p99", Column::Kind::kNumber},
-                 {"longest", Column::Kind::kNumber},
-                 {"outliers", Column::Kind::kNumber},
-                 {"TTFT p50", Column::Kind::kNumber},
-                 {"TTFT longest", Column::Kind::kNumber}}};
+  Table numbers{
+      fmt::format("Time between tokens, and to the first token (TTFT), milliseconds (measured); a stall "
+                  "is a token that took more than {} times the median",
+                  kStallMultiple),
+      {{"Setting"},
+       {"Tokens", Column::Kind::kNumber},
+       {"p50", Column::Kind::kNumber},
+       {"p95", Column::Kind::kNumber},
+       {"p99", Column::Kind::kNumber},
+       {"longest", Column::Kind::kNumber},
+       {"stalls", Column::Kind::kNumber},
+       {"TTFT p50", Column::Kind::kNumber},
+       {"TTFT longest", Column::Kind::kNumber}}};
   double least = 0, most = 0;
   for (const SettingSummary& setting : settings) {
     const std::vector<double>& ms = setting.itl_ms;
@@ -98,7 +107,7 @@ MaybeFigure latencies(std::span<const SettingSummary> settings) {
     const std::vector<double>& ttft = setting.ttft_s;
     numbers.rows.push_back({name, count_text(ms.size()), number_text(quantile(ms, 0.5)),
                             number_text(quantile(ms, 0.95)), number_text(quantile(ms, 0.99)),
-                            number_text(ms.back()), count_text(outliers(ms).size()),
+                            number_text(ms.back()), count_text(stalls(ms)),
                             ttft.empty() ? "" : number_text(1000 * quantile(ttft, 0.5)),
                             ttft.empty() ? "" : number_text(1000 * ttft.back())});
     if (numbers.rows.size() > kMostSettings) continue;

@@ -60,7 +60,14 @@ std::string finishes(const Run& run) {
 
 }  // namespace
 
-Table table_of_rows(std::string title, std::span<const Row* const> rows) {
+std::string verdict_title(const ResultFile& result) {
+  const auto judged = judged_measure(result);
+  if (!judged) return "Against the first, mixed goal";
+  const std::string_view name = measure_name(*judged);
+  return fmt::format("{} against the first", name.substr(0, name.find(',')));
+}
+
+Table table_of_rows(std::string title, const ResultFile& result, std::span<const Row* const> rows) {
   Table table{std::move(title),
               {{"Setting"},
                {"Label"},
@@ -73,7 +80,7 @@ Table table_of_rows(std::string title, std::span<const Row* const> rows) {
                {"Hits", kNumber},
                {"Predicted", kNumber},
                {"Error", kNumber},
-               {"Against the first"}}};
+               {verdict_title(result)}}};
   for (const Row* row : rows)
     table.rows.push_back(
         {row_name(*row), std::string(label_name(row->label)),
@@ -87,18 +94,26 @@ Table table_of_rows(std::string title, std::span<const Row* const> rows) {
 }
 
 Table table_of_slower(const ResultFile& result) {
-  const auto how_words = [&](SlowerRow::How how) -> std::string {
-    switch (how) {
+  const auto how_words = [&](const SlowerRow& slower) -> std::string {
+    const std::string figures =
+        slower.compared
+            ? fmt::format(" ({} times as fast; 95 %: {} to {}; {} pairs of runs)",
+                          number_text(slower.compared->ratio), number_text(slower.compared->interval.low),
+                          number_text(slower.compared->interval.high), slower.compared->pairs)
+            : "";
+    switch (slower.how) {
       case SlowerRow::How::kCompared:
-        return result.goal == "mixed" ? "compared by the mixed goal, beyond the noise"
-                                      : "compared beyond the noise";
+        return (result.goal == "mixed" && !slower.compared ? "compared by the mixed goal, beyond the noise"
+                                                           : "compared beyond the noise") +
+               figures;
       case SlowerRow::How::kNotResolved:
-        return "slower in the numbers, but not resolved: it may be noise";
+        return "slower in the numbers, but not resolved: it may be noise" + figures;
       case SlowerRow::How::kOtherGoal:
         return fmt::format("the numbers alone; what was compared is {}",
-                           result.goal == "ttft"  ? "the time to the first token"
-                           : result.goal == "p95" ? "the 95th percentile between tokens"
-                                                  : "the mixed goal");
+                           result.goal == "ttft"    ? "the time to the first token"
+                           : result.goal == "p95"   ? "the 95th percentile between tokens"
+                           : result.goal == "mixed" ? "the mixed goal"
+                                                    : "decoding");
       case SlowerRow::How::kNumbers:
         break;
     }
@@ -108,12 +123,13 @@ Table table_of_slower(const ResultFile& result) {
     return measure == Measure::kDecode ? interval_text(row.decode_tok_s, row.decode_low, row.decode_high)
                                        : known(value_of(row, measure));
   };
+  // Texts wrap where numbers don't: seven columns have to find room.
   Table table{"Slower than the first",
               {{"Setting"},
                {"Label"},
                {"In what"},
-               {"This one", kNumber},
-               {"The first", kNumber},
+               {"This one"},
+               {"The first"},
                {"Slower by", kNumber},
                {"How it is known"}}};
   for (const SlowerRow& slower : slower_rows(result)) {
@@ -121,20 +137,60 @@ Table table_of_slower(const ResultFile& result) {
     table.rows.push_back({row_name(row), std::string(label_name(row.label)), measure_name(slower.measure),
                           text(row, slower.measure),
                           fmt::format("{}, {}", text(first, slower.measure), label_name(first.label)),
-                          slower.ratio < 1 ? percent_text(1 - slower.ratio) : "", how_words(slower.how)});
+                          slower.ratio < 1 ? percent_text(1 - slower.ratio) : "", how_words(slower)});
   }
   return table;
 }
 
-Table table_of_terms(const ResultFile& result) {
-  Table table{"Terms and values",
-              {{"Name"}, {"Value", kNumber}, {"Unit"}, {"95 % interval", kNumber}, {"Label"}, {"Note"}}};
-  for (const Term& term : result.terms)
-    table.rows.push_back(
-        {term.name, number_text(term.value), term.unit,
-         term.low || term.high ? fmt::format("{} to {}", number_text(term.low), number_text(term.high)) : "",
-         std::string(label_name(term.label)), term.note});
-  drop_empty_columns(table);
+// Counts are whole, and a share is a percentage: never rounded up to all.
+std::string value_text(const Term& term, double value) {
+  if (term.unit == "share" && value >= 0 && value < 1)
+    return fmt::format("{:.2f} %", std::floor(10'000 * value) / 100);
+  if (term.unit == "share") return percent_text(value);
+  if ((term.unit.starts_with("token") || term.unit == "rows") && value >= 0 && value < kMostDrawn &&
+      value == std::floor(value))
+    return count_text(static_cast<uint64_t>(value));
+  return number_text(value);
+}
+std::string value_text(const Term& term, std::optional<double> value) {
+  return value ? value_text(term, *value) : number_text(value);
+}
+
+std::vector<Table> tables_of_terms(const ResultFile& result) {
+  const char* spread = result.kind == "probe" ? "Middle half of the repetitions" : "95 % interval";
+  std::vector<Table> tables;
+  for (const Term& term : result.terms) {
+    const std::string& title = term.group.empty() ? "Terms and values" : term.group;
+    auto table = std::ranges::find(tables, title, &Table::title);
+    if (table == tables.end())
+      table = tables.insert(
+          table,
+          {title, {{"Name"}, {"Value", kNumber}, {"Unit"}, {spread, kNumber}, {"Label"}, {"Note"}}, {}});
+    table->rows.push_back({term.name, value_text(term, term.value), term.unit == "share" ? "" : term.unit,
+                           term.low || term.high ? fmt::format("{} to {}", value_text(term, term.low),
+                                                               value_text(term, term.high))
+                                                 : "",
+                           std::string(label_name(term.label)), term.note});
+  }
+  for (Table& table : tables) drop_empty_columns(table);
+  return tables;
+}
+
+Table table_of_curves(const CurveSet& set) {
+  std::set<double> all_x;
+  for (const Curve& curve : set.curves)
+    for (const CurvePoint& point : curve.points) all_x.insert(point.x);
+  Table table{fmt::format("{}, {} ({})", set.title, set.unit, label_name(set.label)), {{"Which"}}, {}};
+  for (const double x : all_x)
+    table.columns.push_back({fmt::format("{} {}", short_number(x), set.x), kNumber});
+  for (const Curve& curve : set.curves) {
+    std::vector<std::string> row = {curve.name};
+    for (const double x : all_x) {
+      const auto point = std::ranges::find(curve.points, x, &CurvePoint::x);
+      row.push_back(point == curve.points.end() ? "" : interval_text(point->value, point->low, point->high));
+    }
+    table.rows.push_back(std::move(row));
+  }
   return table;
 }
 
@@ -158,7 +214,8 @@ Table table_of_runs(const ResultFile& result) {
     table.rows.push_back({fmt::format("{}", i + 1), result.settings[run.setting].name,
                           run.warm ? "warm" : "cold", positive(decode_tok_s(run)), number_text(run.seconds),
                           positive(run.cpu_s), peak(run.host_peak_bytes), peak(run.device_peak_bytes),
-                          short_number(run.load.other_cpu), finishes(run), remarks(run, is_outlier[i])});
+                          run.seconds < kShortestLoadSeconds ? "not known" : short_number(run.load.other_cpu),
+                          finishes(run), remarks(run, is_outlier[i])});
   }
   drop_empty_columns(table);
   return table;

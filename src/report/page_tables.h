@@ -5,10 +5,15 @@
 
 namespace spillway::report {
 
-Table table_of_rows(std::string title, std::span<const Row* const> rows);
+// What the verdicts of its rows are about: "Decode against the first".
+std::string verdict_title(const ResultFile& result);
+Table table_of_rows(std::string title, const ResultFile& result, std::span<const Row* const> rows);
 // Everything that was slower than the first row, with both speeds.
 Table table_of_slower(const ResultFile& result);
-Table table_of_terms(const ResultFile& result);
+// A table for each group of terms, in the order of their first ones.
+std::vector<Table> tables_of_terms(const ResultFile& result);
+// A row for each curve, a column for each x.
+Table table_of_curves(const CurveSet& set);
 Table table_of_runs(const ResultFile& result);
 // What ran where: build, model, machine, workload, command.
 Table table_of_origin(const ResultFile& result);

@@ -81,14 +81,27 @@ void fields(F& f, Row& v) {
 template <class F>
 void fields(F& f, Term& v) {
   f("name", v.name), f("unit", v.unit), f("value", v.value), f("label", v.label), f("low", v.low);
-  f("high", v.high), f("note", v.note);
+  f("high", v.high), f("note", v.note), f("group", v.group);
+}
+template <class F>
+void fields(F& f, CurvePoint& v) {
+  f("x", v.x), f("value", v.value), f("low", v.low), f("high", v.high);
+}
+template <class F>
+void fields(F& f, Curve& v) {
+  f("name", v.name), f("points", v.points);
+}
+template <class F>
+void fields(F& f, CurveSet& v) {
+  f("title", v.title), f("x", v.x), f("unit", v.unit), f("label", v.label), f("curves", v.curves);
 }
 template <class F>
 void fields(F& f, ResultFile& v) {
   f("schema", v.schema), f("kind", v.kind), f("created", v.created), f("command", v.command);
   f("build", v.build), f("model", v.model), f("machine", v.machine), f("workload", v.workload),
       f("goal", v.goal);
-  f("settings", v.settings), f("runs", v.runs), f("rows", v.rows), f("terms", v.terms), f("notes", v.notes);
+  f("settings", v.settings), f("runs", v.runs), f("rows", v.rows), f("terms", v.terms), f("curves", v.curves);
+  f("notes", v.notes);
   f("conclusion", v.conclusion);
 }
 

@@ -151,14 +151,34 @@ struct Term {
   std::string name, unit;
   double value = 0;
   Label label = Label::kMeasured;
-  std::optional<double> low, high;  // 95 %
+  std::optional<double> low, high;  // 95 %; of kind probe the middle half of the repetitions
   std::string note;
+  std::string group;  // title of its table; empty: the first one
   bool operator==(const Term&) const = default;
+};
+
+// One value over another for each of some names: what each type reads over the number of threads. Low and
+// high as of terms.
+struct CurvePoint {
+  double x = 0, value = 0;
+  std::optional<double> low, high;
+  bool operator==(const CurvePoint&) const = default;
+};
+struct Curve {
+  std::string name;
+  std::vector<CurvePoint> points;  // x ascending
+  bool operator==(const Curve&) const = default;
+};
+struct CurveSet {
+  std::string title, x, unit;  // "threads", "GB/s"
+  Label label = Label::kMeasured;
+  std::vector<Curve> curves;
+  bool operator==(const CurveSet&) const = default;
 };
 
 struct ResultFile {
   uint32_t schema = kResultSchema;
-  std::string kind;     // bench, probe, tune, plan, verify
+  std::string kind;     // bench, tune, plan, verify; probe: of a hardware profile (tune/profile_result.h)
   std::string created;  // UTC, ISO 8601
   std::string command;  // what was typed
   Build build;
@@ -170,6 +190,7 @@ struct ResultFile {
   std::vector<Run> runs;  // in the order in which they ran
   std::vector<Row> rows;
   std::vector<Term> terms;
+  std::vector<CurveSet> curves;
   std::vector<std::string> notes;  // whole sentences: what to know before believing it
   std::string conclusion;          // what was found, whole sentences
   bool operator==(const ResultFile&) const = default;

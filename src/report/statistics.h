@@ -27,14 +27,30 @@ struct Interval {
 // nearly the whole range (covers 94 %), of 10 it covers 93 to 96 %. [value, value] of one value.
 Interval bootstrap_median(std::span<const double> values, uint64_t seed = kStatisticsSeed);
 
-// median(b) / median(a) with its 95 % bootstrap interval, a and b drawn independently: for runs that were not
-// interleaved. To be shown, not to be decided by: what happened to the machine in between is not in it.
-// Requires: positive values, at least one of each.
+// What a run did, and how long it took for it: tokens and seconds.
+struct Amount {
+  double amount = 0, seconds = 0;
+};
+// Of all together: the sum of the amounts over the sum of the times. 0 without time.
+double total_rate(std::span<const Amount> runs);
+
+// The 95 % interval of total_rate(), to be shown beside it: a percentile bootstrap over whole runs, its ends
+// moved away from the total (in logarithms) by Student's quantile for that number of runs over what
+// resampling of so few sees of the normal's. Plain percentiles cover the total of 3 runs in 72 % of the
+// series, of 5 in 85 %, of 10 in 89 %; this covers 92 to 95 % of 2 to 20 runs with normal noise. The total
+// lies within it, and the ends at most 100 times away. [total, total] of one run. Requires: every run alone
+// has a rate above 0.
+Interval bootstrap_rate(std::span<const Amount> runs, uint64_t seed = kStatisticsSeed);
+
+// total_rate(b) / total_rate(a) with its 95 % interval, likewise, a and b drawn independently (covers 93 %
+// and more): for runs that were not interleaved. To be shown, not to be decided by: what happened to the
+// machine in between is not in it. Requires: at least one run of each.
 struct Ratio {
   double ratio = 1;
   Interval interval;
 };
-Ratio bootstrap_ratio(std::span<const double> a, std::span<const double> b, uint64_t seed = kStatisticsSeed);
+Ratio bootstrap_rate_ratio(std::span<const Amount> a, std::span<const Amount> b,
+                           uint64_t seed = kStatisticsSeed);
 
 // Indices of the values further from the median than 3.5 times 1.4826 MAD, the estimate of a normal's sigma
 // (Iglewicz and Hoaglin 1993). Small samples underestimate the sigma: one is named in every fifth series of 5

@@ -3,33 +3,60 @@
 namespace spillway::report {
 namespace {
 
-struct Sums {
-  double between = 0, decode_s = 0, computed = 0, prefill_s = 0;
-  void add(const Request& request) {
-    between += static_cast<double>(request.itl_ms.size());
-    decode_s += request.decode_s;
-    computed += request.prompt_tokens - request.cached_tokens;
-    prefill_s += request.prefill_s;
-  }
-  double decode_tok_s() const { return decode_s > 0 ? between / decode_s : 0; }
-  double prefill_tok_s() const { return prefill_s > 0 ? computed / prefill_s : 0; }
-};
+void add(Amount& sum, const Amount& more) {
+  sum.amount += more.amount;
+  sum.seconds += more.seconds;
+}
 
 }  // namespace
 
+Amount decode_amount(const Run& run) {
+  Amount sum;
+  for (const Request& request : run.requests)
+    add(sum, {static_cast<double>(request.itl_ms.size()), request.decode_s});
+  return sum;
+}
+
+Amount prefill_amount(const Run& run) {
+  Amount sum;
+  for (const Request& request : run.requests)
+    add(sum, {static_cast<double>(request.prompt_tokens) - request.cached_tokens, request.prefill_s});
+  return sum;
+}
+
+std::vector<Amount> amounts_of(std::span<const Run* const> runs, Amount (*amount)(const Run&)) {
+  std::vector<Amount> amounts;
+  for (const Run* run : runs)
+    if (const Amount one = amount(*run); one.amount > 0 && one.seconds > 0) amounts.push_back(one);
+  return amounts;
+}
+
+double decode_tok_s(const Run& run) {
+  const Amount one = decode_amount(run);
+  return total_rate(std::span(&one, 1));
+}
+
 double prefill_tok_s(const Run& run) {
-  Sums sums;
-  for (const Request& request : run.requests) sums.add(request);
-  return sums.prefill_tok_s();
+  const Amount one = prefill_amount(run);
+  return total_rate(std::span(&one, 1));
+}
+
+double ttft_s(const Run& run) {
+  std::vector<double> all;
+  for (const Request& request : run.requests)
+    if (request.ttft_s > 0) all.push_back(request.ttft_s);
+  return median(all);
 }
 
 Summary summarize(std::span<const Run* const> runs) {
   Summary summary;
-  Sums sums;
+  Amount decode, prefill;
   std::vector<double> itl_ms, ttft_s;
   uint64_t hits = 0, misses = 0;
   for (const Run* run : runs) {
     ++summary.runs;
+    add(decode, decode_amount(*run));
+    add(prefill, prefill_amount(*run));
     summary.seconds += run->seconds;
     summary.cpu_s += run->cpu_s;
     summary.host_peak_bytes = std::max(summary.host_peak_bytes, run->host_peak_bytes);
@@ -38,7 +65,6 @@ Summary summarize(std::span<const Run* const> runs) {
       ++summary.requests;
       ++summary.finishes[request.finish];
       summary.generated_tokens += request.generated_tokens;
-      sums.add(request);
       itl_ms.insert(itl_ms.end(), request.itl_ms.begin(), request.itl_ms.end());
       if (request.ttft_s > 0) ttft_s.push_back(request.ttft_s);
     }
@@ -48,8 +74,8 @@ Summary summarize(std::span<const Run* const> runs) {
       summary.bytes_up += run->experts->bytes_up;
     }
   }
-  summary.decode_tok_s = sums.decode_tok_s();
-  summary.prefill_tok_s = sums.prefill_tok_s();
+  summary.decode_tok_s = total_rate(std::span(&decode, 1));
+  summary.prefill_tok_s = total_rate(std::span(&prefill, 1));
   summary.ttft_s = median(ttft_s);
   summary.p50_itl_ms = quantile(itl_ms, 0.5);
   summary.p95_itl_ms = quantile(itl_ms, 0.95);

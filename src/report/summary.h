@@ -33,7 +33,18 @@ struct Summary {
 };
 Summary summarize(std::span<const Run* const> runs);
 
+// Tokens that followed another, and the time that they took; tokens of prompts that were computed, and
+// theirs.
+Amount decode_amount(const Run& run);
+Amount prefill_amount(const Run& run);
+// Of the runs that have a rate, for bootstrap_rate().
+std::vector<Amount> amounts_of(std::span<const Run* const> runs, Amount (*amount)(const Run&));
+// Tokens that followed another over the time that they took, of all requests: what one user sees. 0 where
+// there were none.
+double decode_tok_s(const Run& run);
 double prefill_tok_s(const Run& run);  // tokens computed over the time for it; 0 where no prompt was computed
+
+double ttft_s(const Run& run);  // median over its requests; 0 where none is known
 
 // The runs of a setting, warm or cold ones, in the order in which they ran.
 std::vector<const Run*> runs_of(const ResultFile& result, uint32_t setting, bool warm);

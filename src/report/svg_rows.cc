@@ -11,34 +11,41 @@ namespace {
 constexpr double kRowHeight = 42;
 constexpr double kMarksBelowTop = 27;  // of a row, the middle of what is drawn
 constexpr double kSide = 26;
-constexpr double kTop = 8;
-constexpr double kBottom = 40;
+constexpr double kAboveRows = 8;
+constexpr double kBelowRows = 40;
 constexpr double kLetter = 6.4;  // mean width of a letter, 12 pixels
 
 class Rows {
  public:
   Rows(std::string_view unit, const std::vector<double>& values, size_t n, Width width)
       : width_(pixels(width)),
-        height_(kTop + static_cast<double>(n) * kRowHeight + kBottom),
+        height_(kAboveRows + static_cast<double>(n) * kRowHeight + kBelowRows),
         unit_(unit),
         x_({.title = unit_}, values, width == Width::kWide ? 8 : 4) {}
 
   double at(double value) const { return kSide + x_.at(value) * (width_ - 2 * kSide); }
   bool draws(double value) const { return !x_.empty() && x_.draws(value); }
-  double middle(size_t row) const { return kTop + static_cast<double>(row) * kRowHeight + kMarksBelowTop; }
+  double middle(size_t row) const {
+    return kAboveRows + static_cast<double>(row) * kRowHeight + kMarksBelowTop;
+  }
   Pen& pen() { return pen_; }
 
   void draw_axis() {
-    const double bottom = height_ - kBottom;
+    const double bottom = height_ - kBelowRows;
     for (const Tick& tick : x_.ticks()) {
-      pen_.line("grid", at(tick.value), kTop, at(tick.value), bottom);
+      pen_.line("grid", at(tick.value), kAboveRows, at(tick.value), bottom);
       pen_.text("tick", at(tick.value), bottom + 15, Anchor::kMiddle, tick.text);
     }
     pen_.text("axis", width_ - kSide, height_ - 5, Anchor::kEnd, unit_);
   }
   void draw_name(size_t row, std::string_view name) {
-    pen_.text("name", kSide, middle(row) - 13, Anchor::kStart,
-              shortened(clean_text(name), static_cast<size_t>((width_ - 2 * kSide) / kLetter)));
+    pen_.text("name", kSide, middle(row) - 13, Anchor::kStart, name);
+  }
+  // What there is room for of names that come here.
+  std::vector<std::string> fitted(const auto& named) const {
+    std::vector<std::string> names;
+    for (const auto& each : named) names.push_back(clean_text(each.name));
+    return told_apart(std::move(names), static_cast<size_t>((width_ - 2 * kSide) / kLetter));
   }
   std::string picture(std::string_view id, std::string_view title, std::string_view description) const {
     return pen_.picture(width_, height_, id, title, description);
@@ -63,8 +70,9 @@ std::string draw_dots(const Dots& dots, Width width, std::string_view id) {
     }
   Rows rows(dots.unit, values, dots.entries.size(), width);
   rows.draw_axis();
+  const std::vector<std::string> names = rows.fitted(dots.entries);
   for (size_t i = 0; i < dots.entries.size(); ++i) {
-    rows.draw_name(i, dots.entries[i].name);
+    rows.draw_name(i, names[i]);
     const double y = rows.middle(i);
     rows.pen().line("base", kSide, y, pixels(width) - kSide, y);
     for (const Dots::Mark& mark : dots.entries[i].marks) {
@@ -87,10 +95,11 @@ std::string draw_stack(const Stack& stack, Width width, std::string_view id) {
   }
   Rows rows(stack.unit, values, stack.bars.size(), width);
   rows.draw_axis();
+  const std::vector<std::string> names = rows.fitted(stack.bars);
   constexpr double kHalfBar = 7;
   for (size_t i = 0; i < stack.bars.size(); ++i) {
     const Stack::Bar& bar = stack.bars[i];
-    rows.draw_name(i, bar.name);
+    rows.draw_name(i, names[i]);
     const double y = rows.middle(i);
     double sum = 0;
     for (uint32_t p = 0; p < bar.parts.size(); ++p) {

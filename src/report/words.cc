@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace spillway::report {
 namespace {
@@ -50,6 +54,69 @@ bool turns_direction(uint32_t code) {
 // Characters that XML does not have.
 bool is_no_character(uint32_t code) {
   return (code & 0xfffe) == 0xfffe || (code >= 0xfdd0 && code <= 0xfdef);
+}
+
+// Words of a name, and which of them all names have: at the same place where all have as many words, else at
+// the front and the back.
+using Words = std::vector<std::string>;
+struct SharedWords {
+  size_t front = 0, back = 0;   // so many
+  std::vector<bool> at_places;  // instead, unless empty
+  bool at(size_t place, size_t n) const {
+    return at_places.empty() ? place < front || place + back >= n : at_places[place];
+  }
+};
+
+Words words_of(const std::string& name) {
+  Words words;
+  for (size_t at = 0; at < name.size();) {
+    const size_t end = std::min(name.find(' ', at), name.size());
+    words.push_back(name.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+SharedWords shared_words(const std::vector<Words>& all) {
+  SharedWords shared;
+  const auto [fewest, most] = std::ranges::minmax(all, {}, &Words::size);
+  const auto is_alike = [&](auto word_of) {
+    return std::ranges::all_of(all, [&](const Words& words) { return word_of(words) == word_of(all[0]); });
+  };
+  const auto at = [&](size_t i) { return is_alike([i](const Words& words) { return words[i]; }); };
+  const auto from_back = [&](size_t i) {
+    return is_alike([i](const Words& words) { return words[words.size() - 1 - i]; });
+  };
+  if (fewest.size() == most.size()) {
+    for (size_t i = 0; i < most.size(); ++i) shared.at_places.push_back(at(i));
+    if (std::ranges::find(shared.at_places, false) == shared.at_places.end())
+      shared.at_places.assign(most.size(), false);  // the same name: nothing tells them apart
+    return shared;
+  }
+  // Something of each stays.
+  while (shared.front + 1 < fewest.size() && at(shared.front)) ++shared.front;
+  while (shared.front + shared.back + 1 < fewest.size() && from_back(shared.back)) ++shared.back;
+  return shared;
+}
+
+enum class KeepFlags : uint8_t { kNo, kYes };  // those before a word that differs
+
+// An ellipsis for each stretch of shared words.
+std::vector<std::string> without(const std::vector<Words>& all, const SharedWords& shared, KeepFlags keep) {
+  std::vector<std::string> names;
+  for (const Words& words : all) {
+    std::string& name = names.emplace_back();
+    bool left_out = false;
+    for (size_t i = 0; i < words.size(); ++i) {
+      const bool names_next = keep == KeepFlags::kYes && words[i].starts_with('-') && i + 1 < words.size() &&
+                              !shared.at(i + 1, words.size());
+      const bool is_left_out = shared.at(i, words.size()) && !names_next;
+      if (is_left_out && left_out) continue;
+      left_out = is_left_out;
+      name += (name.empty() ? "" : " ") + (is_left_out ? "\u2026" : words[i]);
+    }
+  }
+  return names;
 }
 
 }  // namespace
@@ -136,6 +203,28 @@ std::string shortened(std::string_view text, size_t most) {
     rest.remove_prefix(bytes);
   }
   return std::string(text);
+}
+
+std::string shortened_middle(std::string_view text, size_t most) {
+  std::vector<size_t> begins;
+  for (size_t at = 0; at < text.size(); at += std::max<size_t>(first_of(text.substr(at)).bytes, 1))
+    begins.push_back(at);
+  if (begins.size() <= most) return std::string(text);
+  const size_t kept = most - 1, first = (kept + 1) / 2, last = kept - first;
+  return fmt::format("{}\u2026{}", text.substr(0, begins[first]),
+                     last > 0 ? text.substr(begins[begins.size() - last]) : "");
+}
+
+std::vector<std::string> told_apart(std::vector<std::string> names, size_t most) {
+  const auto fits = [most](const std::string& name) { return shortened(name, most) == name; };
+  const auto all_fit = [&](const auto& texts) { return std::ranges::all_of(texts, fits); };
+  if (all_fit(names)) return names;
+  std::vector<Words> all;
+  for (const std::string& name : names) all.push_back(words_of(name));
+  std::vector<std::string> shorter = without(all, shared_words(all), KeepFlags::kYes);
+  if (!all_fit(shorter)) shorter = without(all, shared_words(all), KeepFlags::kNo);
+  for (std::string& name : shorter) name = shortened_middle(name, most);
+  return shorter;
 }
 
 }  // namespace spillway::report

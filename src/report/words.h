@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace spillway::report {
 
@@ -34,5 +35,10 @@ std::string clean_text(std::string_view text);
 // For reading: at most `most` characters of it, the last one an ellipsis where something was cut off.
 // Requires: valid UTF-8, most > 0.
 std::string shortened(std::string_view text, size_t most);
+// The same with the ellipsis in the middle: for names that begin alike.
+std::string shortened_middle(std::string_view text, size_t most);
+// Names with room for `most` characters each. Where one of them is longer, all lose the words that all of
+// them have, at first but for flags before what differs; what is still longer is cut in its middle.
+std::vector<std::string> told_apart(std::vector<std::string> names, size_t most);
 
 }  // namespace spillway::report

@@ -209,6 +209,12 @@ std::string text_of(const Json& json) {
 
 }  // namespace
 
+bool is_profile_file(std::string_view text) {
+  if (text.size() > limits::kMaxProfileBytes || json_depth(text) > limits::kMaxJsonDepth) return false;
+  const Json json = Json::parse(text, nullptr, false);
+  return json.is_object() && json.value("kind", Json()) == kKind;
+}
+
 Result<ProfileFile> parse_profile_file(std::string_view text) {
   if (text.size() > limits::kMaxProfileBytes)
     return invalid("the profile has {} bytes, at most {} are read", text.size(), limits::kMaxProfileBytes);

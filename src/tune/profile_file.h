@@ -70,6 +70,8 @@ struct ProfileFile {
   std::vector<std::string> notes;  // whole sentences: what to know before believing it
 };
 
+// Whether it is meant to be one: a JSON object of that kind, whatever else is wrong with it.
+bool is_profile_file(std::string_view json);
 Result<ProfileFile> parse_profile_file(std::string_view json);
 std::string to_json(const ProfileFile& file);
 

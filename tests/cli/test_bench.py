@@ -41,7 +41,7 @@ class Bench(Case):
         row, = got["rows"]
         self.assertEqual(row["label"], "measured")
         self.assertGreater(row["decode_tok_s"], 0)
-        self.assertLessEqual(row["decode_low"], row["decode_high"])
+        self.assertTrue(row["decode_low"] <= row["decode_tok_s"] <= row["decode_high"], row)
         flags = got["settings"][0]["flags"]
         for name, value in {"-t": "1", "-p": "8", "-n": "4", "--device": "none", "-lm": "none"}.items():
             self.assertEqual(flags[name], value, name)
@@ -75,6 +75,26 @@ class Bench(Case):
                          ["-p 4 -t 1", "-p 4 -t 2", "-p 8 -t 1", "-p 8 -t 2"])
         self.assertEqual([s["flags"]["-t"] for s in got["settings"]], ["1", "2", "1", "2"])
         self.fails("at most 64", "bench", "-m", make(MODEL), "-t", ",".join("1" * 65))
+
+    def test_other_work_is_not_compared(self):
+        _, got = self.result("-p", "0", "-n", "4,8", "-r", "1", "-t", "1,2", "--device", "none")
+        self.assertEqual([bool(row.get("verdict")) for row in got["rows"]], [False, True, False, False])
+        note, = [note for note in got["notes"] if "same work" in note]
+        self.assertTrue(note.endswith("'-n 8 -t 1', '-n 8 -t 2'."), note)
+
+    def test_every_settings_notes_are_said_once(self):
+        share = "The CPU share is fixed at 1, so nothing is promoted"
+        path, got = self.result(*TINY, *PLANNED, "--moe-cache-mib", "50%", "--moe-cache-cpu-share", "auto,1")
+        about = [note for note in got["notes"] if share in note]
+        self.assertEqual(len(about), 1, got["notes"])
+        self.assertTrue(about[0].startswith("--moe-cache-cpu-share 1: "), about)
+        self.assertTrue(any(note.startswith("--moe-cache-cpu-share auto: In force: ") for note in got["notes"]), got["notes"])
+        one, _ = self.result(*TINY, *PLANNED, "--moe-cache-mib", "50%", "--moe-cache-cpu-share", "1")
+        out = self.new_path(".json")
+        self.works("bench", "--compare", one, one, "-r", "1", "--out", out)
+        about = [note for note in json.loads(pathlib.Path(out).read_text())["notes"] if share in note]
+        self.assertEqual(len(about), 1)
+        self.assertTrue(about[0].startswith("All settings: "), about)
 
     def test_workloads(self):
         file = self.workload(line("hello there", "and then?", max_tokens=5), line("another one", max_tokens=3, topic="b"))
@@ -134,6 +154,7 @@ class Bench(Case):
         self.assertIn(got["rows"][1]["verdict"], shown)
         again = self.works("bench", "--repeat", out).out
         self.assertIn("Against " + out, again)
+        self.assertIn(f"decode was {got['rows'][0]['decode_tok_s']:.1f} tok/s", again)  # as the table said
         self.assertIn("decode was", again)
         for words in ("the model was", "the workload was", "the CPU was", "the program was"):
             self.assertNotIn(words, again)
@@ -177,6 +198,26 @@ class Bench(Case):
         got = json.loads(pathlib.Path(out).read_text())
         self.assertEqual(got["runs"][-1]["cut_short"], "interrupted")
         self.assertIn(b"cut short", shown)
+        note, = [note for note in got["notes"] if note.startswith("Interrupted: of the 1,000 warm runs")]
+        self.assertRegex(note, r" \d+ of '--device none' came to their end\.$")
+
+    def test_control_c_before_the_second_setting(self):
+        out = self.new_path(".json")
+        run = subprocess.Popen([SPILLWAY, "bench", "-m", make(MODEL), "-p", "0", "-n", "1000000", "-r", "2", "--device", "none",
+                                "-c", "1000000", "-t", "1,2", "--out", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(3)
+        run.send_signal(signal.SIGINT)
+        shown, errors = run.communicate(timeout=SECONDS)
+        self.assertEqual(run.returncode, 130, errors)
+        got = json.loads(pathlib.Path(out).read_text())
+        self.assertEqual([row["setting"] for row in got["rows"]], ["-t 1"])
+        words = "Interrupted: of the 2 warm runs of each setting that were asked for, 0 of '-t 1' came to their end. " \
+                "Not run, and in no table: '-t 2'."
+        self.assertIn(words, got["notes"])
+        self.assertIn(words.encode(), shown)
+        page = self.works("report", out, "--md").out
+        self.assertIn("in no table: '-t 2'", page)
+        self.assertNotIn("| -t 2 | measured |", page)
 
 
 if __name__ == "__main__":

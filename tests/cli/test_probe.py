@@ -62,6 +62,21 @@ class Probe(Case):
         pathlib.Path(profile).write_text("{}")
         self.fails(["--machine", profile, "not a hardware profile"], "trace", "replay", trace, "--machine", profile)
 
+    def test_a_page_of_it(self):
+        profile = self.new_path(".json")
+        self.works("probe", *HOST, *QUICK, "--out", profile)
+        got = json.loads(pathlib.Path(profile).read_text())
+        markdown = self.works("report", profile, "--md").out
+        for words in ("# Spillway report", "## What the machine does", "## Machine", "Experts on the CPU", "The link",
+                      "Fixed costs", "Middle half of the repetitions", got["machine"]["cpu"].split()[0]):
+            self.assertIn(words, markdown)
+        for name in got["quantities"]:
+            self.assertIn("| " + name.replace("_", "\\_") + " |", markdown)
+        self.assertIn("<svg", self.works("report", profile, "--out", "-").out)
+        got["quantities"]["link_gb_s"]["label"] = "sure"
+        pathlib.Path(profile).write_text(json.dumps(got))
+        self.fails([profile, "quantities.link_gb_s.label"], "report", profile)
+
     def test_what_it_refuses(self):
         self.fails("--device quantum", "probe", "--device", "quantum", *QUICK)
         self.fails(["host device", "bytes are needed"], "probe", "--device", "host", "--host-device-mib", 1, *QUICK)

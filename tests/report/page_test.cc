@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/compare_runs.h"
 #include "report/html.h"
 #include "report/markdown.h"
 #include "report/page_data.h"
@@ -128,8 +129,19 @@ TEST(Page, SaysWhatGotSlower) {
   EXPECT_EQ(slower[0].row, 1u);
   EXPECT_DOUBLE_EQ(slower[0].ratio, 0.4);
   EXPECT_EQ(slower[0].how, How::kCompared);
+  EXPECT_FALSE(slower[0].compared);
+  result.rows[1].verdict = "";  // the runs tell
+  slower = slower_rows(result);
+  ASSERT_EQ(slower.size(), 1u);
+  EXPECT_EQ(slower[0].how, How::kCompared);
+  ASSERT_TRUE(slower[0].compared);
+  EXPECT_EQ(slower[0].compared->pairs, 5u);
+  result.settings[1].flags["-n"] = "4";  // other work
+  EXPECT_TRUE(slower_rows(result).empty());
+  result.settings[1].flags.erase("-n");
   for (const auto& [verdict, how] : {std::pair("not resolved", How::kNotResolved), {"", How::kNumbers}}) {
     result.rows[1].verdict = verdict;
+    if (how == How::kNumbers) result.runs.clear();
     slower = slower_rows(result);
     ASSERT_EQ(slower.size(), 1u);
     EXPECT_EQ(slower[0].how, how);
@@ -139,6 +151,127 @@ TEST(Page, SaysWhatGotSlower) {
   result.rows[1].verdict = "";
   result.rows[1].machine = "another";  // the first of its own machine
   EXPECT_TRUE(slower_rows(result).empty());
+}
+
+// Equal in decoding, and slower in all else.
+TEST(Page, SlowerPrefillAndFirstTokensAreFoundInTheRuns) {
+  using How = SlowerRow::How;
+  ResultFile result = a_result();
+  result.rows.resize(2);
+  result.runs.clear();
+  for (int i = 0; i < 6; ++i)
+    for (uint32_t s = 0; s < 2; ++s) {
+      report::Run run = a_run(i % 2 == 0 ? s : 1 - s, true, 50 + 0.1 * i);
+      Request& request = run.requests[0];
+      request.prompt_tokens = 100;
+      request.prefill_s = (run.setting == 0 ? 1 : 2) * (1 + 0.001 * i);
+      request.ttft_s = request.prefill_s + 0.1;
+      run.requests.resize(1);
+      result.runs.push_back(run);
+    }
+  for (uint32_t s = 0; s < 2; ++s) {
+    const Summary sum = summarize(runs_of(result, s, true));
+    result.rows[s] = {.setting = result.settings[s].name,
+                      .decode_tok_s = sum.decode_tok_s,
+                      .prefill_tok_s = sum.prefill_tok_s,
+                      .ttft_s = sum.ttft_s};
+  }
+  result.rows[1].verdict = "no difference seen";
+  std::vector<SlowerRow> slower = slower_rows(result);
+  ASSERT_EQ(slower.size(), 2u);
+  EXPECT_EQ(slower[0].measure, Measure::kPrefill);
+  EXPECT_EQ(slower[1].measure, Measure::kTtft);
+  for (const SlowerRow& row : slower) {
+    EXPECT_EQ(row.how, How::kCompared);
+    EXPECT_EQ(row.compared->pairs, 6u);
+    EXPECT_EQ(row.compared->verdict, Verdict::kSlower);
+  }
+  EXPECT_NEAR(slower[0].compared->ratio, 0.5, 1e-6);
+  const NamedResult named{"a.json", result};
+  const std::string markdown = to_markdown(make_page(std::span(&named, 1)));
+  for (const char* words :
+       {"| no cache | measured | Prefill, tok/s | 49.9 | 99.8, measured | 50.0 % | compared "
+        "beyond the noise (0.500 times as fast; 95 %: 0.500 to 0.500; 6 pairs of runs) |",
+        "| Decode against the first |"})
+    EXPECT_NE(markdown.find(words), std::string::npos) << words << markdown;
+  result.runs.resize(4);  // two pairs
+  slower = slower_rows(result);
+  ASSERT_EQ(slower.size(), 2u);
+  EXPECT_EQ(slower[0].how, How::kNotResolved);
+  result.runs.clear();
+  slower = slower_rows(result);
+  ASSERT_EQ(slower.size(), 2u);
+  EXPECT_EQ(slower[0].how, How::kOtherGoal);  // the verdict is about decoding
+}
+
+TEST(Page, WithoutDecodingVerdictsAreAboutPrefill) {
+  ResultFile result;
+  result.rows = {{.setting = "a", .prefill_tok_s = 100},
+                 {.setting = "b", .prefill_tok_s = 50, .verdict = "slower"}};
+  const std::vector<SlowerRow> slower = slower_rows(result);
+  ASSERT_EQ(slower.size(), 1u);
+  EXPECT_EQ(slower[0].measure, Measure::kPrefill);
+  EXPECT_EQ(slower[0].how, SlowerRow::How::kCompared);
+  EXPECT_EQ(judged_measure(result), Measure::kPrefill);
+}
+
+TEST(Page, RunsThatStoodNextToEachOtherArePairs) {
+  // Turns of three settings, the order reversed each time, with a speed of each turn of its own.
+  ResultFile result;
+  result.settings = {{"a", {}}, {"b", {}}, {"c", {}}};
+  for (uint32_t turn = 0; turn < 6; ++turn)
+    for (uint32_t i = 0; i < 3; ++i) {
+      const uint32_t setting = turn % 2 == 0 ? i : 2 - i;
+      result.runs.push_back(a_run(setting, true, (10 + 7 * (turn * turn % 5)) * (setting == 2 ? 2 : 1)));
+    }
+  const Comparison c = compare_runs(result, 0, 2, {decode_tok_s, Better::kHigher});
+  EXPECT_EQ(c.pairs, 6u);
+  EXPECT_NEAR(c.interval.low, 2, 1e-9);
+  EXPECT_NEAR(c.interval.high, 2, 1e-9);
+  result.runs.back().cut_short = "interrupted";  // of a
+  EXPECT_EQ(compare_runs(result, 0, 2, {decode_tok_s, Better::kHigher}).pairs, 5u);
+}
+
+TEST(Page, WhatOthersUsedIsNotKnownOfShortRuns) {
+  ResultFile result = a_result();
+  result.runs.resize(2);
+  result.runs[0].seconds = 0.05;
+  const NamedResult named{"a.json", result};
+  const std::string markdown = to_markdown(make_page(std::span(&named, 1)));
+  EXPECT_NE(markdown.find("| 0.0500 | not known |"), std::string::npos) << markdown;
+  EXPECT_NE(markdown.find("| 10.0 | 0 |"), std::string::npos);
+}
+
+TEST(Page, AConclusionOfSeveralLinesIsAList) {
+  ResultFile result = a_result();
+  result.conclusion = "One.\nTwo:\n  set in\n";
+  const NamedResult named{"a.json", result};
+  const Page page = make_page(std::span(&named, 1));
+  EXPECT_NE(
+      to_html(page).find("<ul class=\"conclusion\">\n<li>One.</li>\n<li>Two:</li>\n<li>set in</li>\n</ul>"),
+      std::string::npos);
+  EXPECT_NE(to_markdown(page).find("> - One.\n> - Two:\n> - set in\n\n"), std::string::npos);
+}
+
+TEST(Page, CountsAreWholeAndSharesPercentages) {
+  ResultFile result;
+  result.terms = {{"answer", "tokens", 64, Label::kMeasured, {}, {}, "", ""},
+                  {"fitted", "tokens", 5.5, Label::kMeasured, {}, {}, "", ""},
+                  {"all", "share", 1, Label::kMeasured, {}, {}, "", ""},
+                  {"nearly", "share", 0.99999, Label::kMeasured, 0.9, {}, "", ""}};
+  const NamedResult named{"a.json", result};
+  const std::string markdown = to_markdown(make_page(std::span(&named, 1)));
+  for (const char* words : {"| answer | 64 | tokens |", "| fitted | 5.50 | tokens |", "| all | 100 % |  |",
+                            "| nearly | 99.99 % |  | 90.00 % to \u2013 |"})
+    EXPECT_NE(markdown.find(words), std::string::npos) << words << markdown;
+}
+
+TEST(Page, StallsAreThoseOfTheTerminal) {
+  const NamedResult named{"a.json", a_result()};  // one token of each request takes 20 times as long
+  const std::string markdown = to_markdown(make_page(std::span(&named, 1)));
+  EXPECT_NE(markdown.find("a stall is a token that took more than 3 times the median"), std::string::npos);
+  EXPECT_NE(markdown.find("| longest | stalls |"), std::string::npos);
+  EXPECT_NE(markdown.find(" | 10 | 500 | 500 |"), std::string::npos) << markdown;
 }
 
 TEST(Page, AnotherGoalComesFirstAndDoesNotHideSlowerDecoding) {
@@ -157,7 +290,13 @@ TEST(Page, AnotherGoalComesFirstAndDoesNotHideSlowerDecoding) {
                                               "Decode speed of each setting"}));
   const std::string markdown = to_markdown(page);
   EXPECT_NE(markdown.find("| no cache | measured | Decode, tok/s | 20.0 | 50.0 (49.0 to 51.0), measured | "
-                          "60.0 % | the numbers alone; what was compared is the time to the first token |"),
+                          "60.0 % | compared beyond the noise (0.40"),
+            std::string::npos)
+      << markdown;
+  result.runs.clear();
+  const NamedResult without_runs{"a.json", result};
+  EXPECT_NE(to_markdown(make_page(std::span(&without_runs, 1)))
+                .find("60.0 % | the numbers alone; what was compared is the time to the first token |"),
             std::string::npos);
   result.rows[1].ttft_s = 0.8, result.rows[1].verdict = "slower";
   const std::vector<SlowerRow> slower = slower_rows(result);

@@ -28,7 +28,12 @@ ResultFile a_bench_result() {
              .decode_tok_s = 12.5,
              .decode_low = 11,
              .resources = Resources{1, 2, 3, 4, 5}}};
-  r.terms = {{"link", "GB/s", 24, Label::kMeasured, 23.0, 25.0, ""}};
+  r.terms = {{"link", "GB/s", 24, Label::kMeasured, 23.0, 25.0, "", "rates"}};
+  r.curves = {{"Reading memory",
+               "threads",
+               "GB/s",
+               Label::kMeasured,
+               {{"memory", {{4, 20, 19.0, 21.0}, {8, 24, {}, {}}}}}}};
   r.notes = {"a note"};
   return r;
 }

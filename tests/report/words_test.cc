@@ -63,5 +63,27 @@ TEST(Words, ShortenedCountsCharacters) {
   EXPECT_EQ(shortened("", 1), "");
 }
 
+TEST(Words, NamesKeepWhatTellsThemApart) {
+  EXPECT_EQ(shortened_middle("0123456789", 5), "01\u202689");
+  EXPECT_EQ(shortened_middle("\u00e4\u00f6\u00fc\u00e4\u00f6\u00fc", 4), "\u00e4\u00f6\u2026\u00fc");
+  EXPECT_EQ(shortened_middle("0123", 4), "0123");
+  EXPECT_EQ(shortened_middle("0123", 1), "\u2026");
+  using Names = std::vector<std::string>;
+  const Names names{"--moe-cache-cpu-share auto --moe-cache-mib 25% -t 2",
+                    "--moe-cache-cpu-share auto --moe-cache-mib 100% -t 2"};
+  EXPECT_EQ(told_apart(names, 60), names);
+  EXPECT_EQ(told_apart(names, 40),
+            (Names{"\u2026 --moe-cache-mib 25% \u2026", "\u2026 --moe-cache-mib 100% \u2026"}));
+  EXPECT_EQ(told_apart(names, 12), (Names{"\u2026 25% \u2026", "\u2026 100% \u2026"}));
+  EXPECT_EQ(told_apart({"--share auto --cache 25% --policy crf", "--share 1 --cache 50% --policy lru"}, 30),
+            (Names{"\u2026 auto \u2026 25% \u2026 crf", "\u2026 1 \u2026 50% \u2026 lru"}));
+  EXPECT_EQ(told_apart({"a long way to go", "a long way", "a long path to go"}, 9),
+            (Names{"\u2026 wa\u2026o go", "\u2026 way", "\u2026 pa\u2026o go"}));
+  EXPECT_EQ(told_apart({"a very long name indeed"}, 9), (Names{"a ve\u2026deed"}));
+  EXPECT_EQ(told_apart({"same thing", "same thing"}, 5).size(), 2u);
+  EXPECT_EQ(told_apart({"", "something long"}, 5), (Names{"", "so\u2026ng"}));
+  EXPECT_TRUE(told_apart({}, 5).empty());
+}
+
 }  // namespace
 }  // namespace spillway::report
