@@ -79,8 +79,8 @@ Drift find_drift(std::span<const double> values);
 
 // A hint that the values come from two modes (another clock frequency, another kind of core): the split that
 // leaves the least variance has at least 3 values and a fifth of them on each side, more than 2 % between the
-// means, and a gap between the sides that is at least 0.6 of the distance of the means. Needs 8 values.
-// (Called so: under 1 % of normal series of 8 to 40 values.)
+// means, and a gap between the sides that is at least 0.7 of the distance of the means. Needs 10 values.
+// (Called so: under 1 % of normal series of 10 to 40 values.)
 struct Modes {
   bool two = false;
   double low = 0, high = 0;  // means

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "report/summary.h"
 #include "report/words.h"
 
 namespace spillway::tune {
@@ -226,11 +227,11 @@ void add_rows(const Contest& contest, Goal goal, uint32_t final_round, const Sea
         .ttft_s = all.ttft_s,
         .p95_itl_ms = all.p95_itl_ms,
         .hit_rate = all.hit_rate};
-    std::vector<double> speeds;
-    speeds.reserve(entrant.runs.size());
-    for (const report::Run& run : entrant.runs) speeds.push_back(figures_of(run).decode_tok_s);
-    if (speeds.size() >= report::kFewestPairs) {
-      const report::Interval interval = report::bootstrap_median(speeds);
+    std::vector<const report::Run*> runs;
+    for (const report::Run& run : entrant.runs) runs.push_back(&run);
+    if (const auto decoded = report::amounts_of(runs, report::decode_amount);
+        decoded.size() >= report::kFewestPairs) {
+      const report::Interval interval = report::bootstrap_rate(decoded);
       row.decode_low = interval.low, row.decode_high = interval.high;
     }
     if (entrant.predicted) row.predicted_tok_s = entrant.predicted->decode_tok_s;

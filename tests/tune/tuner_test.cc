@@ -20,7 +20,7 @@ constexpr PromptShape kShape{.routes = {.n_layers = 4, .n_experts = 32, .n_used 
                              .answer_tokens = 120};
 
 // A third of the experts' 365 MB fit.
-SimMachine machine_of(const experts::HardwareProfile& profile) {
+SimMachine tuned_machine(const experts::HardwareProfile& profile) {
   SimMachine machine;
   machine.profile = profile;
   machine.believed = experts::default_profile();
@@ -88,7 +88,7 @@ void expect_near_best(const SimMachine& machine, const std::vector<SimPrompt>& p
 
 // Every expert costs the device a long launch that the planner does not know of: a small cache is best.
 TEST(Tuner, FindsASmallCacheWhereLaunchesAreDear) {
-  SimMachine machine = machine_of(sim_profile(290, 60, 55, 12));
+  SimMachine machine = tuned_machine(sim_profile(290, 60, 55, 12));
   machine.profile.device_expert_us = {100};
   machine.max_cache_bytes = 300'000'000;
   const auto prompts = sim_prompts({});
@@ -103,7 +103,7 @@ TEST(Tuner, FindsASmallCacheWhereLaunchesAreDear) {
 
 // A slow link, a CPU that is fast with fewer threads than are loaded, and much contention.
 TEST(Tuner, FindsTheThreads) {
-  SimMachine machine = machine_of(sim_profile(290, 60, 20, 2));
+  SimMachine machine = tuned_machine(sim_profile(290, 60, 20, 2));
   machine.threads = {{8, 1.0}, {4, 1.3}, {2, 0.7}};
   machine.max_cache_bytes = 60'000'000;
   const auto prompts = sim_prompts(kShape);
@@ -117,7 +117,7 @@ TEST(Tuner, FindsTheThreads) {
 
 // Long prompts that stream all experts for each micro-batch: the larger it is, the sooner the first token.
 TEST(Tuner, FindsTheMicroBatchForTheFirstToken) {
-  SimMachine machine = machine_of(sim_profile(290, 60, 10, 6));
+  SimMachine machine = tuned_machine(sim_profile(290, 60, 10, 6));
   machine.profile.device_tokens = {400};
   machine.ubatches = {64, 128, 256, 512, 1024};
   PromptShape shape = kShape;
@@ -133,7 +133,7 @@ TEST(Tuner, FindsTheMicroBatchForTheFirstToken) {
 
 // Where the default is as good as anything, it is kept, and nothing else is made of noise.
 TEST(Tuner, KeepsAGoodDefault) {
-  const SimMachine machine = machine_of(sim_profile(290, 42, 36, 12));
+  const SimMachine machine = tuned_machine(sim_profile(290, 42, 36, 12));
   const auto prompts = sim_prompts(kShape);
   const Predicted best = sweep(machine, prompts, Goal::kDecode);
   const TuneReport report = tuned(machine, prompts);
@@ -144,7 +144,7 @@ TEST(Tuner, KeepsAGoodDefault) {
 
 // A device that computes slower than the CPU, behind a slow link.
 TEST(Tuner, RecommendsNoCacheWhereItNeverPays) {
-  const SimMachine machine = machine_of(sim_profile(12, 60, 50, 2));
+  const SimMachine machine = tuned_machine(sim_profile(12, 60, 50, 2));
   const TuneReport report = tuned(machine, sim_prompts(kShape));
   EXPECT_EQ(report.outcome, Outcome::kNoCache) << report.result.conclusion;
   EXPECT_EQ(report.recommended.cache_bytes, 0u);
@@ -152,7 +152,7 @@ TEST(Tuner, RecommendsNoCacheWhereItNeverPays) {
 }
 
 TEST(Tuner, SaysThatEverythingFits) {
-  SimMachine machine = machine_of(sim_profile(290, 42, 36, 12));
+  SimMachine machine = tuned_machine(sim_profile(290, 42, 36, 12));
   machine.max_cache_bytes = 400'000'000;
   sys::FakeClock clock;
   SimLab lab(machine, sim_prompts(kShape), clock);
@@ -168,7 +168,7 @@ TEST(Tuner, PredictsHeldOutPrompts) {
   const auto prompts = sim_prompts(kShape);
   for (const auto& profile :
        {sim_profile(290, 42, 36, 12), sim_profile(700, 100, 20, 25), sim_profile(290, 150, 110, 6)}) {
-    const TuneReport report = tuned(machine_of(profile), prompts);
+    const TuneReport report = tuned(tuned_machine(profile), prompts);
     EXPECT_FALSE(report.model_failed) << report.model_error;
     size_t predicted = 0;
     for (const report::Row& row : report.result.rows) {
@@ -189,7 +189,7 @@ TEST(Tuner, PredictsHeldOutPrompts) {
 
 // 20 GB that decode 20 tokens a second, in the ten minutes of the default; in one it says what it left out.
 TEST(Tuner, KeepsTheTime) {
-  SimMachine machine = machine_of(sim_profile(290, 30, 18, 8));
+  SimMachine machine = tuned_machine(sim_profile(290, 30, 18, 8));
   PromptShape shape = kShape;
   shape.routes.expert_bytes = 20'000'000'000 / (shape.routes.n_layers * shape.routes.n_experts);
   machine.dense_bytes = 2'000'000'000;
@@ -210,7 +210,7 @@ TEST(Tuner, KeepsTheTime) {
 
 // A machine with a fault of its own: nothing is predicted, the term is named, and what was measured stands.
 TEST(Tuner, NamesTheTermAndKeepsToMeasuredRows) {
-  SimMachine machine = machine_of(sim_profile(290, 42, 36, 12));
+  SimMachine machine = tuned_machine(sim_profile(290, 42, 36, 12));
   machine.slow_cpu_every = 5;
   machine.slow_cpu = 8;
   const TuneReport report = tuned(machine, sim_prompts(kShape));
@@ -224,7 +224,7 @@ TEST(Tuner, NamesTheTermAndKeepsToMeasuredRows) {
 }
 
 TEST(Tuner, RefusesLimitsThatAllowNothing) {
-  SimMachine machine = machine_of(sim_profile(290, 42, 36, 12));
+  SimMachine machine = tuned_machine(sim_profile(290, 42, 36, 12));
   machine.max_cache_bytes = 5'000'000;  // an expert has 2.85 MB, and six are needed
   sys::FakeClock clock;
   SimLab lab(machine, sim_prompts(kShape), clock);
@@ -237,7 +237,7 @@ TEST(Tuner, RefusesLimitsThatAllowNothing) {
 
 // Pinned memory makes the link three times as fast; loading takes its time, which is counted.
 TEST(Tuner, FindsTheLoadingMode) {
-  SimMachine machine = machine_of(sim_profile(290, 60, 3, 20));
+  SimMachine machine = tuned_machine(sim_profile(290, 60, 3, 20));
   machine.load_modes = {{"mmap", 0.3}, {"none", 1.0}, {"mlock", 0.31}};
   machine.load_s = 10;
   const TuneReport report = tuned(machine, sim_prompts(kShape));
@@ -249,7 +249,7 @@ TEST(Tuner, FindsTheLoadingMode) {
 
 // Ctrl-C keeps what was measured.
 TEST(Tuner, KeepsWhatWasMeasuredWhenStopped) {
-  const SimMachine machine = machine_of(sim_profile(290, 42, 36, 12));
+  const SimMachine machine = tuned_machine(sim_profile(290, 42, 36, 12));
   const auto prompts = sim_prompts(kShape);
   for (const uint64_t after : {1, 6, 16}) {
     sys::FakeClock clock;
