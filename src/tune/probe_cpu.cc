@@ -144,7 +144,16 @@ void ProbeSteps::finish() {
                                p.link_contended_gb_s.label == Label::kMeasured
                                    ? p.cpu_contended_gb_s.value + p.link_contended_gb_s.value
                                    : 0);
-  p.dram_gb_s.value = std::max(p.dram_gb_s.value, seen);
+  if (seen <= p.dram_gb_s.value) return;
+  constexpr double kNoticeable = 1.1;  // both scatter
+  if (seen > kNoticeable * p.dram_gb_s.value)
+    file_.notes.push_back(
+        fmt::format("Memory was read at {:.1f} GB/s, and experts at {:.1f}: they came from the CPU's caches, "
+                    "or the machine was busy "
+                    "while memory was read. The faster one stands for dram_gb_s.",
+                    p.dram_gb_s.value, seen));
+  p.dram_gb_s.value = seen;
+  file_.spreads.erase("dram_gb_s");  // it was that of the other
 }
 
 }  // namespace spillway::tune
