@@ -130,9 +130,9 @@ Interval bootstrap_rate(std::span<const Amount> runs, uint64_t seed) {
   const double total = total_rate(runs);
   if (runs.size() < 2) return {total, total};
   Draws draws(seed);
-  std::vector<double> totals;
+  std::vector<double> totals(kResamples);
   std::vector<Amount> room;
-  for (int i = 0; i < kResamples; ++i) totals.push_back(resampled_rate(runs, room, draws));
+  for (double& resampled : totals) resampled = resampled_rate(runs, room, draws);
   return widened(middle_95(std::move(totals)), total, runs.size());
 }
 

@@ -44,6 +44,7 @@ class Rows {
   // What there is room for of names that come here.
   std::vector<std::string> fitted(const auto& named) const {
     std::vector<std::string> names;
+    names.reserve(named.size());
     for (const auto& each : named) names.push_back(clean_text(each.name));
     return told_apart(std::move(names), static_cast<size_t>((width_ - 2 * kSide) / kLetter));
   }

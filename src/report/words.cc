@@ -220,6 +220,7 @@ std::vector<std::string> told_apart(std::vector<std::string> names, size_t most)
   const auto all_fit = [&](const auto& texts) { return std::ranges::all_of(texts, fits); };
   if (all_fit(names)) return names;
   std::vector<Words> all;
+  all.reserve(names.size());
   for (const std::string& name : names) all.push_back(words_of(name));
   std::vector<std::string> shorter = without(all, shared_words(all), KeepFlags::kYes);
   if (!all_fit(shorter)) shorter = without(all, shared_words(all), KeepFlags::kNo);

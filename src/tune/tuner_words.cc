@@ -228,6 +228,7 @@ void add_rows(const Contest& contest, Goal goal, uint32_t final_round, const Sea
         .p95_itl_ms = all.p95_itl_ms,
         .hit_rate = all.hit_rate};
     std::vector<const report::Run*> runs;
+    runs.reserve(entrant.runs.size());
     for (const report::Run& run : entrant.runs) runs.push_back(&run);
     if (const auto decoded = report::amounts_of(runs, report::decode_amount);
         decoded.size() >= report::kFewestPairs) {
