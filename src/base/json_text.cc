@@ -1,11 +1,17 @@
 #include "base/json_text.h"
 
-#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/limits.h"
 
 namespace spillway {
 
-uint32_t json_depth(std::string_view text) {
-  uint32_t depth = 0, most = 0;
+Result<void> check_json_size(std::string_view text) {
+  std::array<uint32_t, limits::kMaxJsonDepth + 1> commas{};  // of the objects that are open; of lists 0
+  std::array<bool, limits::kMaxJsonDepth + 1> is_object{};
+  uint32_t depth = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -14,12 +20,17 @@ uint32_t json_depth(std::string_view text) {
     } else if (in_string) {
       i += c == '\\' ? 1 : 0;
     } else if (c == '[' || c == '{') {
-      most = std::max(most, ++depth);
+      if (++depth > limits::kMaxJsonDepth)
+        return invalid("lists and objects are nested deeper than {}", limits::kMaxJsonDepth);
+      commas[depth] = 0;
+      is_object[depth] = c == '{';
     } else if ((c == ']' || c == '}') && depth > 0) {
       --depth;
+    } else if (c == ',' && is_object[depth] && ++commas[depth] >= limits::kMaxJsonMembers) {
+      return invalid("an object has more than {} keys", limits::kMaxJsonMembers);
     }
   }
-  return most;
+  return {};
 }
 
 }  // namespace spillway

@@ -1,14 +1,16 @@
 // What is to be known of a JSON text before a parser sees it.
 #pragma once
 
-#include <cstdint>
 #include <string_view>
+
+#include "base/result.h"
 
 namespace spillway {
 
-// How deep lists and objects are nested; brackets in strings don't count. Of text that is no JSON, some
-// number that is no less than a parser would see. A tree that is a million deep would be copied and deleted
-// with as deep a stack: check it against limits::kMaxJsonDepth.
-uint32_t json_depth(std::string_view text);
+// That its lists and objects are not nested deeper than limits::kMaxJsonDepth, since a tree that is a million
+// deep would be copied and deleted with as deep a stack; and that no object has more than
+// limits::kMaxJsonMembers keys, since one that keeps their order looks each up among all. Brackets and commas
+// in strings don't count. Text that is no JSON passes where a parser would see no more than this.
+Result<void> check_json_size(std::string_view text);
 
 }  // namespace spillway

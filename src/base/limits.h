@@ -44,7 +44,8 @@ inline constexpr uint32_t kMaxStopStrings = 64;
 inline constexpr uint64_t kMaxResultBytes = 256 << 20;
 inline constexpr uint64_t kMaxTraceBytes = uint64_t{4} << 30;  // half a day of decoding at 100 tok/s
 inline constexpr uint64_t kMaxProfileBytes = 1 << 20;
-inline constexpr uint32_t kMaxJsonDepth = 64;  // of any JSON that is read; results need 5
+inline constexpr uint32_t kMaxJsonDepth = 64;      // of any JSON that is read; results need 5
+inline constexpr uint32_t kMaxJsonMembers = 4096;  // of one object; results need some 40
 
 // Workloads. Hours of work for any machine.
 inline constexpr uint64_t kMaxWorkloadBytes = 64 << 20;

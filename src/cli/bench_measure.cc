@@ -104,6 +104,7 @@ void BenchMeasurement::note_words() {
   std::vector<std::string> notes;
   for (const auto& [settings, word] : words) {
     std::vector<std::string> names;
+    names.reserve(settings.size());
     for (const size_t setting : settings) names.push_back(job_.settings[setting].name);
     if (is_single())
       notes.push_back(word);

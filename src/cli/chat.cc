@@ -43,7 +43,9 @@ class Chat {
                                                                 : engine_.description().name);
     using_history();
     rl_pre_input_hook = ignore_early_end;
-    while (auto line = read_message()) {
+    while (!terminated()) {
+      const auto line = read_message();
+      if (!line) break;
       if (line->empty()) continue;
       add_history(line->c_str());
       if ((*line)[0] != '/') {
@@ -52,7 +54,7 @@ class Chat {
         break;
       }
     }
-    return kExitOk;
+    return terminated() ? kExitInterrupted : kExitOk;
   }
 
  private:

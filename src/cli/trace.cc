@@ -196,7 +196,9 @@ std::string model_names() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Result<experts::SimulationSetup> replay_setup(const ReplayFlags& flags, const experts::Trace& trace) {
+// `sizes_of`: the model's name, where other sizes were asked for.
+Result<experts::SimulationSetup> replay_setup(const ReplayFlags& flags, const experts::Trace& trace,
+                                              std::string& sizes_of) {
   experts::SimulationSetup setup = experts::setup_of(trace.head);
   if (!flags.policy.empty()) {
     const auto policy = experts::parse_policy(flags.policy);
@@ -234,13 +236,13 @@ Result<experts::SimulationSetup> replay_setup(const ReplayFlags& flags, const ex
   if (flags.expert_bytes > 0) setup.expert_bytes = flags.expert_bytes;
   if (!flags.model.empty()) {
     const auto known = experts::known_models();
-    const auto model = std::ranges::find_if(known, [&](const experts::ModelSizes& sizes) {
-      return sizes.name.starts_with(flags.model);  // without its type will do
-    });
-    if (model == known.end())
+    const auto means = [&](const experts::ModelSizes& sizes) { return sizes.name.starts_with(flags.model); };
+    const auto model = std::ranges::find_if(known, means);  // without its type will do
+    if (std::ranges::count_if(known, means) != 1)
       return invalid("--as-model '{}': the sizes known are those of {}", flags.model, model_names());
     setup.expert_bytes = model->expert_bytes;
     setup.dense_bytes = model->dense_bytes;
+    sizes_of = model->name;
   }
   return setup;
 }
@@ -279,7 +281,8 @@ Result<void> replay(const ReplayFlags& flags) {
     note("the recorded decisions are not reproduced (another version made them?): " +
          verified.error().message);
   const experts::Routes routes = experts::routes_of(trace);
-  SW_ASSIGN(const experts::SimulationSetup setup, replay_setup(flags, trace));
+  std::string sizes_of;
+  SW_ASSIGN(const experts::SimulationSetup setup, replay_setup(flags, trace, sizes_of));
   SW_ASSIGN(const experts::SimulationResult result, experts::simulate(routes, setup));
   SW_ASSIGN(const experts::SimulationResult bound, experts::simulate_belady(routes, setup));
   Counters all = result.cold, most = bound.cold;
@@ -304,7 +307,7 @@ Result<void> replay(const ReplayFlags& flags) {
                     {"cold", counters_json(result.cold)},
                     {"warm", counters_json(result.warm)},
                     {"belady_hit_rate", most.hit_rate()},
-                    {"as_model", flags.model},
+                    {"as_model", sizes_of},
                     {"expert_bytes", flags.expert_bytes},
                     {"notes", result.notes}}
                    .dump(2, ' ', false, Json::error_handler_t::replace));
@@ -312,8 +315,7 @@ Result<void> replay(const ReplayFlags& flags) {
   }
   if (verified) fmt::print("the {} recorded plans are reproduced exactly\n", verified->plans);
   const std::string sizes =
-      !flags.model.empty()
-          ? fmt::format(", as if the experts and dense weights had the sizes of {}", flags.model)
+      !sizes_of.empty() ? fmt::format(", as if the experts and dense weights had the sizes of {}", sizes_of)
       : flags.expert_bytes > 0 ? fmt::format(", as if each expert had {}", format_bytes(flags.expert_bytes))
                                : "";
   fmt::print("replayed with {}, machine {}{}:\n  {}\n", settings_text(setup.settings), setup.machine.name,

@@ -89,6 +89,7 @@ void TuneFlags::add_to(CLI::App& command) {
   command.add_flag("--json", json, "print the result as JSON instead of tables")->group(group);
   command.add_flag("!--no-keep", keep, "do not keep what was found for later runs")->group(group);
   load.add_to(command);
+  for (const char* record : {"--stats-json", "--timeline"}) command.remove_option(command.get_option(record));
 }
 
 Result<tune::Workload> own_workload(const TuneFlags& flags) {
@@ -387,7 +388,10 @@ Result<int> tune_model(TuneFlags& flags, const CLI::App& command, const std::str
   for (report::Setting& setting : result.settings)
     setting.flags.insert(shared.begin(), shared.end());  // behind its own
   for (const std::string& word : report::notes_about(result)) result.notes.push_back(word);
-  if (!flags.out.empty()) SW_TRY(write_output_file(flags.out, report::to_json(result)));
+  if (!flags.out.empty() && report->outcome == tune::Outcome::kInterrupted && result.runs.empty())
+    note(fmt::format("'{}' is not written: there is nothing to keep", flags.out));
+  else if (!flags.out.empty())
+    SW_TRY(write_output_file(flags.out, report::to_json(result)));
   if (flags.json) {
     fmt::print("{}\n", report::to_json(result));
   } else {

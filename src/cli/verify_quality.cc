@@ -257,8 +257,6 @@ Result<int> verify_quality(const VerifyFlags& flags, const CLI::App& command) {
   std::vector<std::string> inputs = flags.against;
   inputs.insert(inputs.end(), {flags.load.model, flags.text_file});
   SW_TRY(check_output_file(flags.out, inputs));
-  inputs.push_back(flags.out);
-  SW_TRY(flags.load.check_outputs(inputs));
   SW_ASSIGN(const Alternative plain, reference(flags, command));
   SW_ASSIGN(const std::vector<Alternative> list, alternatives(flags, command));
   SW_ASSIGN(Text text, read_text(flags));

@@ -101,7 +101,7 @@ class Placer {
     place_.bytes = device_.bytes(device_spec(program_, place_, sizes_));
     const uint64_t reserve = reserve_bytes(device_.info());
     return fail(Error::Kind::kNoMemory,
-                "{} need {:.1f} MiB of the device's memory and {:.1f} MiB may be used there{}, {:.1f} MiB "
+                "{} need {:.1f} MiB of the device's memory and {:.1f} MiB are free for it{}, {:.1f} MiB "
                 "too few; less "
                 "is needed with a smaller -c ({:.1f} MiB are KV cache), a smaller -ub ({:.1f} MiB are "
                 "scratch), fewer "
@@ -228,10 +228,14 @@ class Placer {
     if (sizes.bytes > left) return std::nullopt;
     const std::vector<uint32_t> planned = planned_layers(resident);
     const std::vector<CachePart> parts = cache_parts(resident);
+    // A cache of a given size comes before the ring.
+    const uint64_t asked = least_bytes(resident) - sizes.bytes;
+    if (asked > left - sizes.bytes) return std::nullopt;
     for (size_t p = 0; p < planned.size(); ++p) {
       const experts::GroupShape& group = place_.pools[p].group;
       if (planned[p] == 0) continue;
-      const uint64_t room = (left - sizes.bytes) / kRingPart / group.expert_bytes;
+      const uint64_t spare = left - sizes.bytes;
+      const uint64_t room = std::min(spare / kRingPart, spare - asked) / group.expert_bytes;
       sizes.ring_slots[p] = static_cast<uint32_t>(std::min<uint64_t>({kRingSlots, group.n_experts, room}));
       sizes.bytes += sizes.ring_slots[p] * group.expert_bytes;
     }

@@ -245,8 +245,7 @@ Result<void> check_signs(const ResultFile& result) {
 Result<ResultFile> parse_result(std::string_view text) {
   if (text.size() > limits::kMaxResultBytes)
     return invalid("the result has {} bytes, at most {} are read", text.size(), limits::kMaxResultBytes);
-  if (json_depth(text) > limits::kMaxJsonDepth)
-    return invalid("not a result: lists and objects are nested deeper than {}", limits::kMaxJsonDepth);
+  if (const auto size = check_json_size(text); !size) return std::unexpected(size.error().in("not a result"));
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return invalid("not a result: {}", json_fault(text));
   const auto schema = json.find("schema");

@@ -31,6 +31,8 @@ void pause() {
 #endif
 }
 
+}  // namespace
+
 // A number that threads wait on.
 class alignas(64) WaitWord {
  public:
@@ -70,8 +72,6 @@ class alignas(64) WaitWord {
   std::atomic<uint32_t> value_ = 0;
   std::atomic<uint32_t> sleepers_ = 0;
 };
-
-}  // namespace
 
 struct ThreadPool::State {
   WaitWord region;   // counts regions; a change starts one

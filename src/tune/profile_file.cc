@@ -210,17 +210,16 @@ std::string text_of(const Json& json) {
 }  // namespace
 
 bool is_profile_file(std::string_view text) {
-  if (text.size() > limits::kMaxProfileBytes || json_depth(text) > limits::kMaxJsonDepth) return false;
-  const Json json = Json::parse(text, nullptr, false);
-  return json.is_object() && json.value("kind", Json()) == kKind;
+  // Without a parser: that it is too large or damaged is for parse_profile_file() to say.
+  constexpr size_t kBeginning = 4096;
+  return text.substr(0, kBeginning).contains(fmt::format("\"{}\"", kKind));
 }
 
 Result<ProfileFile> parse_profile_file(std::string_view text) {
   if (text.size() > limits::kMaxProfileBytes)
     return invalid("the profile has {} bytes, at most {} are read", text.size(), limits::kMaxProfileBytes);
-  if (json_depth(text) > limits::kMaxJsonDepth)
-    return invalid("not a hardware profile: lists and objects are nested deeper than {}",
-                   limits::kMaxJsonDepth);
+  if (const auto size = check_json_size(text); !size)
+    return std::unexpected(size.error().in("not a hardware profile"));
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || json.value("kind", Json()) != kKind)
     return invalid("not a hardware profile: a JSON object with \"kind\": \"{}\" is needed", kKind);

@@ -106,8 +106,7 @@ Result<void> add_message(const Json& message, uint32_t max_tokens, Conversation&
 Result<Conversation> parse_line(std::string_view text, size_t number, UnusedKeys& unused) {
   static constexpr std::string_view kUsed[] = {"messages", "max_tokens", "max_completion_tokens", "topic"};
   static constexpr std::string_view kUsedOfMessage[] = {"role", "content"};
-  if (json_depth(text) > limits::kMaxJsonDepth)
-    return invalid("lists and objects are nested deeper than {}", limits::kMaxJsonDepth);
+  SW_TRY(check_json_size(text));
   const Json line = Json::parse(text, nullptr, false);
   if (line.is_discarded()) return invalid("this is no JSON");
   if (!line.is_object()) return invalid("an object is needed, found {}", shown(line));

@@ -163,6 +163,16 @@ class Chat(Case):
         t.press("\x04", r"\^D\r\n")
         self.assertEqual(t.end(), 0)
 
+    def test_a_termination_ends_it_with_its_code(self):
+        t = self.open("-n", "2")
+        os.kill(t.pid, signal.SIGTERM)
+        self.assertEqual(t.end(), 143)
+        t = self.open("--ignore-eos", "-c", "100000", context=100000)
+        t.say("go on for ever\n")
+        t.until("for ever\r\n..")
+        os.kill(t.pid, signal.SIGTERM)
+        self.assertEqual(t.end(), 143)
+
     def test_a_full_context_is_said_and_reset_helps(self):
         t = self.open("--ignore-eos", "-c", "64", context=64)
         t.say("hello\n")

@@ -105,6 +105,7 @@ class Verify(Case):
     def test_what_it_refuses(self):
         q8 = file_of("Q8_0")
         self.fails(["nothing to compare with", "--against", "-ctk"], "verify", "-m", q8, "--device", "none")
+        self.fails("--stats-json", "verify", "-m", q8, "--device", "host", "--stats-json", self.new_path(".json"), code=2)
         self.fails("-ctk f8", "verify", "-m", q8, "-ctk", "f16,f8")
         self.fails("--device quantum", "verify", "-m", q8, "--device", "quantum")
         other = make(SHAPE + " --vocabulary 400 --type Q8_0")

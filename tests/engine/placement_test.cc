@@ -120,6 +120,22 @@ TEST_F(PlacementTest, WhatIsPlannedCanBeLoaded) {
   }
 }
 
+// The ring takes what a cache of a given size leaves: it is never the reason to refuse one.
+TEST_F(PlacementTest, ACacheOfAGivenSizeComesBeforeTheRing) {
+  const DeviceOptions none{.experts_on_host = true, .cache = *parse_cache_size("0")};
+  const uint64_t all = plan_for(kPlenty, {.experts_on_host = true})->placement.cacheable_bytes();
+  uint64_t fixed = plan_for(kPlenty, none)->placement.bytes.total();
+  const PoolPlacement pool = plan_for(kPlenty, none)->placement.pools[0];
+  fixed -= pool.ring_slots * pool.group.expert_bytes;
+  for (const uint64_t spare : {0u, 1u, 3u, 8u}) {
+    const auto plan = plan_for(fixed + all + spare * pool.group.expert_bytes,
+                               {.experts_on_host = true, .cache = *parse_cache_size("100%")});
+    ASSERT_TRUE(plan) << spare << ": " << plan.error().message;
+    EXPECT_EQ(plan->placement.cache_bytes(), all);
+    EXPECT_LE(plan->placement.pools[0].ring_slots, spare);
+  }
+}
+
 TEST_F(PlacementTest, RefusesWhatDoesNotFitWithBothNumbers) {
   const uint64_t enough = plan_for(kPlenty, {})->placement.bytes.total();
   for (const DeviceOptions& asked :
@@ -129,7 +145,7 @@ TEST_F(PlacementTest, RefusesWhatDoesNotFitWithBothNumbers) {
     const auto refused = plan_for(layers_asked ? 64 << 10 : enough / 2 + (64 << 10), asked);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, Error::Kind::kNoMemory);
-    for (const char* word : {"MiB", "may be used", "too few", "-c", "-ngl", "--moe-cache-mib", "-ncmoe"})
+    for (const char* word : {"MiB", "free", "too few", "-c", "-ngl", "--moe-cache-mib", "-ncmoe"})
       EXPECT_NE(refused.error().message.find(word), std::string::npos)
           << word << " in " << refused.error().message;
   }
