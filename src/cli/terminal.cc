@@ -18,18 +18,28 @@ volatile std::sig_atomic_t interrupt_flag = 0, terminate_flag = 0, prompting_fla
 constexpr int64_t kSameStopMs = 200;
 volatile std::sig_atomic_t interrupted_s = 0, interrupted_ms = 0;
 
+// A stop that comes just before a prompt's read() can't interrupt it: SIGALRM follows each second until one
+// does.
+void knock(int) {
+  if (prompting_flag) alarm(1);
+}
+
 void on_interrupt(int) {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
   const int64_t since_ms = (now.tv_sec - interrupted_s) * 1000 + now.tv_nsec / 1'000'000 - interrupted_ms;
   if (interrupt_flag && !prompting_flag && since_ms > kSameStopMs) _exit(130);
+  knock(0);
   if (interrupt_flag) return;
   interrupt_flag = 1;
   interrupted_s = static_cast<std::sig_atomic_t>(now.tv_sec);
   interrupted_ms = static_cast<std::sig_atomic_t>(now.tv_nsec / 1'000'000);
 }
 
-void on_terminate(int) { terminate_flag = 1; }
+void on_terminate(int) {
+  terminate_flag = 1;
+  knock(0);
+}
 
 // Reading a mapped page that the file no longer has, or that its disk can't give, is a signal and no error:
 // there is nowhere to go on from, but it can be said.
@@ -62,6 +72,8 @@ void catch_interrupts() {
   action.sa_handler = on_interrupt;  // without SA_RESTART: a blocking read returns
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
+  action.sa_handler = knock;
+  sigaction(SIGALRM, &action, nullptr);
   action.sa_handler = on_terminate;
   action.sa_flags = SA_RESETHAND;  // a second one ends it at once
   sigaction(SIGTERM, &action, nullptr);
@@ -72,6 +84,8 @@ bool terminated() { return terminate_flag != 0; }
 void set_prompting(bool prompting) {
   interrupt_flag = 0;
   prompting_flag = prompting ? 1 : 0;
+  alarm(0);
+  if (terminate_flag) knock(0);
 }
 
 std::string dim(const std::string& text) {
