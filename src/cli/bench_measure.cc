@@ -99,6 +99,7 @@ Result<void> BenchMeasurement::run() {
 // Every word once, with the settings that it is about.
 void BenchMeasurement::note_words() {
   std::vector<std::pair<std::set<size_t>, std::string>> words;
+  words.reserve(words_.size());
   for (const auto& [word, settings] : words_) words.emplace_back(settings, word);
   std::ranges::sort(words);
   std::vector<std::string> notes;
