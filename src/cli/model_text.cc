@@ -42,6 +42,13 @@ std::vector<std::string> to_strings(const gguf::StringArray& array) {
   return strings;
 }
 
+// By errno. A wait for a pipe that a signal ended is a stop, and no fault of the file's.
+std::unexpected<Error> unreadable(const std::string& name, const char* what) {
+  if (errno == EINTR) return fail(Error::Kind::kCancelled, "stopped while waiting for {}", name);
+  return fail(errno == ENOENT ? Error::Kind::kNotFound : Error::Kind::kIo, "{} {}: {}", name, what,
+              std::strerror(errno));
+}
+
 Result<std::string> read_all(std::FILE* file, const std::string& name, uint64_t max_bytes) {
   std::string text;
   char buffer[1 << 16];
@@ -50,8 +57,7 @@ Result<std::string> read_all(std::FILE* file, const std::string& name, uint64_t 
       return invalid("{} is longer than the limit of {} bytes", name, max_bytes);
     text.append(buffer, n);
   }
-  if (std::ferror(file))
-    return fail(Error::Kind::kIo, "{} could not be read: {}", name, std::strerror(errno));
+  if (std::ferror(file)) return unreadable(name, "could not be read");
   return text;
 }
 
@@ -122,8 +128,7 @@ Result<std::optional<text::ChatTemplate>> load_chat_template(const Metadata& met
 
 Result<std::string> read_text_file(const std::string& path, uint64_t max_bytes) {
   std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr)
-    return fail(Error::Kind::kNotFound, "file '{}' cannot be opened: {}", path, std::strerror(errno));
+  if (file == nullptr) return unreadable(fmt::format("file '{}'", path), "cannot be opened");
   auto text = read_all(file, fmt::format("file '{}'", path), max_bytes);
   std::fclose(file);
   return text;

@@ -179,6 +179,16 @@ class Run(Case):
         self.assertEqual(process.returncode, 130, err)
         self.assertIn(b"measured", err)
 
+    def test_a_stopped_wait_for_input(self):
+        for stop, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            with subprocess.Popen([SPILLWAY, "run", "-m", make(), "-q", "-n", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE) as process:
+                time.sleep(0.5)
+                process.send_signal(stop)
+                err = process.stderr.read()
+                self.assertEqual(process.wait(SECONDS), code, err)
+            self.assertIn(b"stopped while waiting for standard input", err)
+
     def test_figures_go_to_standard_error(self):
         done = self.works("run", "-m", make(), *GREEDY, "-p", "q", "-n", "4")
         self.assertIn("measured: prompt 1 tokens", done.err)
