@@ -307,7 +307,7 @@ class Tuner {
     }
     if (contest_->rounds() == 0) return {};
     winner_ = choose_winner();
-    winner_was_fastest_ = is_fastest(winner_);
+    passed_over_ = passes_over(winner_);
     first_final_ = contest_->rounds();
     contest_->keep_only(winner_ == 1 ? best_with_cache() : std::vector<size_t>{0, 1, winner_});
     on = true;
@@ -318,12 +318,25 @@ class Tuner {
     return {};
   }
 
+  // By the goal, as a multiple of the default.
+  double score(size_t i) const {
+    const std::vector<Entrant>& all = contest_->entrants();
+    return times_better(all[i].all(), all[0].all(), options_.goal);
+  }
+
+  // Whether one that is better by the goal is left out, for what it hurts.
+  bool passes_over(size_t winner) const {
+    const std::vector<Entrant>& all = contest_->entrants();
+    for (size_t i = 1; i < all.size(); ++i)
+      if (all[i].in && score(i) * kAsGood > score(winner)) return true;
+    return false;
+  }
+
   // By what was measured: the best that hurts nothing, or the best where all do; of those as good, that with
   // the smallest cache.
   size_t choose_winner() const {
     const std::vector<Entrant>& all = contest_->entrants();
     const Figures reference = all[0].all();
-    const auto score = [&](size_t i) { return times_better(all[i].all(), reference, options_.goal); };
     const auto harmful = [&](size_t i) { return hurts(all[i].all(), reference, kMostHarm); };
     size_t best = 1;
     for (size_t i = 1; i < all.size(); ++i) {
@@ -342,12 +355,9 @@ class Tuner {
   // Where no cache is the best: the best with one, against which that is to be shown.
   std::vector<size_t> best_with_cache() const {
     const std::vector<Entrant>& all = contest_->entrants();
-    const Figures reference = all[0].all();
     size_t best = 0;
     for (size_t i = 2; i < all.size(); ++i)
-      if (all[i].in && times_better(all[i].all(), reference, options_.goal) >
-                           (best == 0 ? 1.0 : times_better(all[best].all(), reference, options_.goal)))
-        best = i;
+      if (all[i].in && score(i) > (best == 0 ? 1.0 : score(best))) best = i;
     return best == 0 ? std::vector<size_t>{0, 1} : std::vector<size_t>{0, 1, best};
   }
 
@@ -395,16 +405,6 @@ class Tuner {
         fmt::format(" Within the limits given, that is {}.", command_text(report_.recommended));
   }
 
-  // Whether one that decodes faster was left out for what it hurts.
-  bool is_fastest(size_t winner) const {
-    const std::vector<Entrant>& all = contest_->entrants();
-    const Figures reference = all[0].all();
-    const auto score = [&](size_t i) { return times_better(all[i].all(), reference, options_.goal); };
-    for (size_t i = 1; i < all.size(); ++i)
-      if (all[i].in && score(i) * kAsGood > score(winner)) return false;
-    return true;
-  }
-
   void conclude() {
     Findings findings{.facts = facts_, .goal = options_.goal};
     findings.ended = lab_.stopped()                                    ? Findings::Ended::kByHand
@@ -413,7 +413,7 @@ class Tuner {
     if (contest_->rounds() > 0) {
       if (winner_ != 0) {
         findings.winner = &contest_->entrants()[winner_];
-        findings.hurts_least = !winner_was_fastest_;
+        findings.hurts_least = passed_over_;
         findings.gain = against(0, winner_, options_.goal);
         findings.ttft = against(0, winner_, Goal::kTtft);
         findings.p95 = against(0, winner_, Goal::kP95);
@@ -448,7 +448,7 @@ class Tuner {
   double try_seconds_ = 0;
   std::optional<Contest> contest_;
   size_t winner_ = 0;
-  bool winner_was_fastest_ = true;
+  bool passed_over_ = false;
   uint32_t first_final_ = 0;
 };
 
