@@ -286,6 +286,7 @@ void add_inspect(CLI::App& app, int& exit_code) {
   command->add_flag("--check", flags->check,
                     "read all weights and look for block scales that are NaN or infinite");
   flags->load.add_to(*command);
+  flags->load.add_records_to(*command);
   command->callback([flags, command, &exit_code] {
     const auto result = inspect(*flags, *command);
     exit_code = !result ? report(result.error()) : finish_output();

@@ -62,7 +62,9 @@ void LoadFlags::add_to(CLI::App& command) {
       ->group(carried);
 
   device.add_to(command);
+}
 
+void LoadFlags::add_records_to(CLI::App& command) {
   const char* records = "Records";
   command
       .add_option("--stats-json", stats_file,

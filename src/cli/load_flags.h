@@ -27,6 +27,8 @@ struct LoadFlags {
   std::string profile = "none";  // what was tuned (cli/tuned.h)
 
   void add_to(CLI::App& command);
+  // --stats-json and --timeline, for commands whose run is one; after add_to().
+  void add_records_to(CLI::App& command);
   // --profile, for commands that use what was tuned where it holds; after add_to().
   void add_profile_to(CLI::App& command);
   Result<engine::Options> options(const CLI::App& command) const;

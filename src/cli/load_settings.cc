@@ -27,6 +27,7 @@ std::unique_ptr<CLI::App> load_command(LoadFlags& flags) {
   auto command = std::make_unique<CLI::App>();
   command->set_help_flag();
   flags.add_to(*command);
+  flags.add_records_to(*command);
   return command;
 }
 

@@ -136,6 +136,7 @@ void add_logits(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0u, 256u));
   command->add_flag("--json", flags->json, "print what was written as JSON");
   flags->load.add_to(*command);
+  flags->load.add_records_to(*command);
   command->callback([flags, command, &exit_code] {
     const auto result = logits(*flags, *command);
     exit_code = result ? finish_output() : report(result.error());

@@ -62,6 +62,7 @@ void RunFlags::add_to(CLI::App& command) {
       ->group(group);
   command.add_flag("--no-figures", no_figures, "no closing line of figures on standard error")->group(group);
   load.add_to(command);
+  load.add_records_to(command);
   load.add_profile_to(command);
   command.get_option("--model")->required(false)->description(
       "GGUF file; of a split model, any of its files; without it, the demo model");

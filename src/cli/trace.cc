@@ -385,6 +385,7 @@ void add_trace(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0u, limits::kMaxContext))
       ->capture_default_str();
   record_flags->load.add_to(*record_command);
+  record_flags->load.add_records_to(*record_command);
   record_command->callback([record_flags, record_command, &exit_code] {
     const auto result = record(*record_flags, *record_command);
     exit_code = result ? *result : report(result.error());

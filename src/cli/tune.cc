@@ -89,7 +89,6 @@ void TuneFlags::add_to(CLI::App& command) {
   command.add_flag("--json", json, "print the result as JSON instead of tables")->group(group);
   command.add_flag("!--no-keep", keep, "do not keep what was found for later runs")->group(group);
   load.add_to(command);
-  for (const char* record : {"--stats-json", "--timeline"}) command.remove_option(command.get_option(record));
 }
 
 Result<tune::Workload> own_workload(const TuneFlags& flags) {

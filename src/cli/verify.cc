@@ -57,9 +57,8 @@ void add_quality_options(CLI::App& command, VerifyFlags& flags) {
 }
 
 // In place of the options of a single value: --device, the size and share of the cache take lists as they
-// are, being texts. Records are of one run.
+// are, being texts.
 void take_lists(CLI::App& command, LoadFlags& load) {
-  for (const char* record : {"--stats-json", "--timeline"}) command.remove_option(command.get_option(record));
   for (const auto& [name, to, help] :
        {std::tuple("--ctk,--cache-type-k", &load.key_type, "types of the cached keys to compare: f16, f32"),
         std::tuple("--ctv,--cache-type-v", &load.value_type,
