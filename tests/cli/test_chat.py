@@ -65,6 +65,11 @@ class Chat(Case):
         self.addCleanup(os.close, terminal.fd)
         return terminal
 
+    def leaves_by_ctrl_d(self, t):
+        t.until("> ")
+        t.press("\x04", r"\^D\r\n")
+        self.assertEqual(t.end(), 0)
+
     def test_a_conversation(self):
         t = self.open("-n", "8")
         self.assertIn("/help", self.greeting)
@@ -133,9 +138,7 @@ class Chat(Case):
         t.say("\n\n")
         t.say("hi\n")
         t.until("generated 2 tokens|generated 1 tokens")
-        t.until("> ")
-        t.press("\x04", r"\^D\r\n")
-        self.assertEqual(t.end(), 0)
+        self.leaves_by_ctrl_d(t)
 
     def test_ctrl_c_stops_the_answer_and_not_the_program(self):
         t = self.open("--ignore-eos", "-c", "100000", context=100000)
@@ -159,9 +162,7 @@ class Chat(Case):
         t.press("\x03", "/quit to leave")
         t.say("hello\n")
         t.until("measured")
-        t.until("> ")
-        t.press("\x04", r"\^D\r\n")
-        self.assertEqual(t.end(), 0)
+        self.leaves_by_ctrl_d(t)
 
     def test_a_termination_ends_it_with_its_code(self):
         t = self.open("-n", "2")
